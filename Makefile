@@ -9,13 +9,13 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo showcase benchmark-truth report verify test test-all pytest nightly test-conda test-slurm slurm lint lock clean reference docs docs/showcase.md
 
-# The figures of the trained models come first: both models are measured at a time, each by as many threads as there are
-# cores, and nothing else. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE further settings.
+# The figures of the trained models come first: both models are measured at once, each by CORES threads, and no other job
+# runs. WINDOWS=128 takes as many windows as the papers' protocol, DEMO=FILE further settings.
 DEMO_FILES = config/demo.yaml $(if $(WINDOWS),.snakemake/windows.yaml) $(DEMO)
 
 FIRST = results/figures/figure_1.pdf results/figures/massive_tokens.pdf
 
-# The findings are printed here, since a second run, in which Snakemake has nothing to do, is to say them, too.
+# The findings are printed here, so that a second run, in which Snakemake has nothing to do, prints them, too.
 demo: export FINDINGS = later
 demo: $(ENVIRONMENT)/demo
 	@mkdir -p .snakemake && echo 'forward: {threads: $(CORES)}' > .snakemake/threads.yaml
@@ -43,12 +43,12 @@ $(ENVIRONMENT)-dadapy/complete:
 	$(ENVIRONMENT)-dadapy/bin/pip install --quiet --disable-pip-version-check dadapy==0.3.4
 	touch $@
 
-# Of a finished run, with its configuration, CONFIG=FILE; RUN=NAME for one that was named on the command line.
+# The report of a finished run: CONFIG=FILE is its configuration, RUN=NAME its name if the command line gave one.
 report: $(ENVIRONMENT)/workflow
 	snakemake --report report.zip --report-stylesheet workflow/report/report.css $(if $(CONFIG),--configfile $(CONFIG)) \
 		$(if $(RUN),--config run=$(RUN))
 
-# Whether results are what their run wrote; RESULTS=FOLDER for results elsewhere.
+# Check that results are as their run wrote them; RESULTS=FOLDER for results elsewhere.
 RESULTS ?= results
 
 verify:
@@ -62,14 +62,14 @@ test: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 test-all: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	$(MAKE) --jobs=2 lint pytest
 
-# A file of tests at a time in each worker, one more than there are cores, since tests wait for servers and for what
-# jobs begin with; those that take longest come first, so that no core waits at the end. Each worker's linear algebra has
+# A file of tests at a time in each worker, one more than there are cores, since tests wait for servers and for the
+# start of jobs; those that take longest come first, so that no core waits at the end. Each worker's linear algebra has
 # one thread: with two, threads of several workers wait for each other and take seven times as long. TESTS chooses some.
 pytest: export OMP_NUM_THREADS = 1
 pytest: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	pytest --numprocesses $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-# What takes long, starts daemons as root, or attacks: not part of continuous integration.
+# Tests that take long, start daemons as root, or attack; continuous integration does not run them.
 nightly: test-slurm test-conda
 	pytest tests/nightly
 
@@ -95,7 +95,7 @@ test-conda: demo $(ENVIRONMENT)/test
 docs: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	sphinx-build -W --keep-going --nitpicky -q docs .snakemake/site
 
-# What pages of the reference have from the code, and schemas for editors.
+# Write the parts of the reference that come from the code, and the schemas for editors.
 reference: $(ENVIRONMENT)/workflow
 	PYTHONPATH=workflow python docs/write_configuration.py
 
@@ -159,7 +159,7 @@ $(ENVIRONMENT)/demo: envs/pip/demo.txt $(ENVIRONMENT)/workflow
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/demo.txt
 	touch $@
 
-# What reads the tasks of a Hub, with its Arrow files.
+# The packages that read tasks from the Hub.
 $(ENVIRONMENT)/tasks: envs/pip/tasks.txt $(ENVIRONMENT)/workflow
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/tasks.txt
 	touch $@

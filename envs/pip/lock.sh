@@ -1,7 +1,8 @@
 #!/bin/sh
 # Resolve pyproject.toml into the lists of this folder: versions and SHA-256, on the oldest Python.
 #
-# CUDA is left out, which torch brings itself where it is wanted; torch has a list of its own without a SHA-256, since
+# CUDA's packages are left out, since torch brings them where they are needed; torch has a list of its own without a
+# SHA-256, since
 # its builds differ.
 set -eu
 cd "$(dirname "$0")"

@@ -8,11 +8,11 @@ OUTPUTS:
         Without hidden states on disk, the same tables are in <results>/measurements_in_memory/.
     <results>/losses/{model}/{revision}.csv              loss (nats per predicted token), predicted_tokens, vocabulary
     <results>/checkpoints/{model}/{revision}.tensors.csv type, shape and digest of each tensor of the weights
-    <results>/weights/{model}/{revision}.csv             one value per matrix of the model and estimator of weights
+    <results>/weights/{model}/{revision}.csv             a value for each matrix and each measure of weights
     <results>/weight_points/{model}/{revision}.csv       entries of the vocabulary in a plane
     <results>/massive/{model}/{revision}.csv             massive tokens of each layer and their share of the variance
         The last three are written if a figure or table reads one of them, or if `measurement.estimators` has a measure
-        of weights. A table that nothing needs of a checkpoint has no rows.
+        of weights. If nothing reads a table of a checkpoint, it has no rows.
 STEPS: dump_embeddings once per checkpoint, then measure once per layer and family, whose measures share an expensive
     step: a neighbour search (dimension), spectra (spectrum), the fit of a block (linearity). With
     `embeddings.dump: false` measure_checkpoint does all of it in one job, which writes no hidden states.

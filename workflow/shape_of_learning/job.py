@@ -23,7 +23,7 @@ logger = logging.getLogger("shape_of_learning")
 def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     """Run a script with its log in the file `log`; the terminal shows messages from level `console` upwards.
 
-    An :class:`InputError`, a full or read-only disk and exhausted memory end the process with one sentence and exit
+    An :class:`InputError`, an :class:`OSError` and exhausted memory end the process with one sentence and exit
     status 1, whichever library raises the error. Any other error is a defect and keeps its traceback.
     """
     # `sys.exit` raises an exception, during which `atomic_write` removes partial files.

@@ -55,7 +55,7 @@ rule measure_on_task:
         "<logs>/tables/finetuning/{model}.log",
     benchmark:
         "<benchmarks>/tables/finetuning/{model}.tsv"
-    priority: 1  # like other measures of a checkpoint
+    priority: 1  # like other jobs with a forward pass
     conda:
         "../../../envs/models.yaml"
     threads: count_forward_threads

@@ -8,7 +8,7 @@ from shape_of_learning.embeddings.protocol import SamplingProtocol, Weights
 
 @dataclass(frozen=True, kw_only=True)
 class Distillation:
-    """How a changed decoder is trained on the hidden states of the unchanged one.
+    """The training of a changed decoder on the hidden states of the unchanged one.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Distillation:
 
 @dataclass(frozen=True, kw_only=True)
 class Editing:
-    """How blocks are changed: the values of section ``block_editing`` of the configuration.
+    """The changes of blocks: the values of section ``block_editing`` of the configuration.
 
     Attributes
     ----------

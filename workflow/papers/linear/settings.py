@@ -13,7 +13,7 @@ Change = Literal["dropped", "replaced", "maps_distilled", "all_distilled"]
 
 
 class BlockEditing(Section):
-    """How blocks of decoders are changed.
+    """The changes of blocks of decoders.
 
     Attributes
     ----------
@@ -24,13 +24,13 @@ class BlockEditing(Section):
     evaluation_windows
         windows of the held-out end, on which perplexity is measured
     most_blocks
-        how many blocks of a decoder are changed at most, counted from none
+        the largest number of blocks that are changed together; every number from 0 to it is measured
     orders
-        in which order blocks are changed: `most_linear_first`, `least_linear_first`,
+        the orders in which blocks are changed: `most_linear_first`, `least_linear_first`,
         `smallest_contribution_first` (median norm of what a block adds, over that of its output), and
         `alone`, each by itself
     kinds
-        how: `dropped`, `replaced` by the affine map, and replaced and distilled: the maps
+        the kinds of change: `dropped`, `replaced` by the affine map, and replaced and distilled: the maps
         (`maps_distilled`) or all parameters (`all_distilled`), which takes five times the memory of the
         weights
     distillation_steps

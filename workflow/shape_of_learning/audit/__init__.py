@@ -1,1 +1,1 @@
-"""Which revisions of a repository are what their names say, asked of the Hub or of a disk."""
+"""Check whether the revisions of a repository, or the folders of a training, are what their names say."""

@@ -1,4 +1,4 @@
-"""Whether the results of two steps can be equal by chance, from how finely their neighbours differ.
+"""Estimate the chance that two steps have equal results, from the differences between their neighbours.
 
 Training moves the weights, and with them the numbers that an evaluation prints. Two steps with the same numbers
 therefore hold the same weights, unless the numbers are too few or too coarse to show that the weights moved. Suppose

@@ -109,8 +109,8 @@ def judge_results(
                 equalities[member.name] = equality
     copies = [rows for rows in groups if any(names[row] in equalities for row in rows)]
     for rows in copies:
-        for name in [names[row] for row in rows if names[row] in equalities]:
-            if _alternates(rows, copies):
+        if _alternates(rows, copies):
+            for name in [names[row] for row in rows if names[row] in equalities]:
                 judgements[name] = replace(judgements[name], verdict=Verdict(Kind.UNKNOWN))
                 reasons[name] = f"{equalities[name]}; {ALTERNATING}"
     good = [checkpoint for checkpoint in judgements.values() if checkpoint.verdict == OK]

@@ -49,20 +49,21 @@ class AtlasRow(BaseModel):
     Attributes
     ----------
     repository, revision
-        where it is on the Hub; of an audit of folders no repository
+        its place on the Hub; the repository is empty in an audit of folders
     step, tokens
-        of training, as its name or the publisher says; empty if neither does
+        the step and the tokens of the training, as the name of the revision or the publisher states them; empty if
+        neither does
     commit
-        what the revision stood for when it was checked; empty if nobody has written it down
+        the commit of the revision when it was checked; empty if not recorded
     sha256
-        of its files of weights, shards in their order, as the Hub lists them; empty if not recorded
+        the SHA-256 of its files of weights, shards in their order, as the Hub lists them; empty if not recorded
     verdict
         `ok`; `not yet moved`, equal to step 0 at the very start, which is right; `same as main` or `same as step N`;
         `mixed shards`, `mixed tensors`: parts are those of another step; `missing`: weights, or some of them;
         `broken`, `suspicious`: by its loss; `not of this training`; `same results as step N`, `apart`: by the results
         that somebody published; `unknown`
     reason
-        what that rests on, in a sentence
+        the evidence for the verdict, in a sentence
     known_by
         `hashes`, `tensors`, `losses`, `published results` or `report`, several with commas between; empty if unknown
     source

@@ -122,7 +122,7 @@ def hub_errors(
             raise  # an error of the disk
         answer = f"it answered {status}" if status else _read_first_line(error)
         if constants.is_offline_mode():
-            answer = "HF_HUB_OFFLINE forbids to ask for it"
+            answer = "HF_HUB_OFFLINE forbids asking for it"
         reason = (
             f"{host} cannot be reached for {target} ({answer}); check the network, HF_ENDPOINT and HF_TOKEN "
             "and run again, files that are complete are kept"

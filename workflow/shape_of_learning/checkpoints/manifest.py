@@ -29,7 +29,7 @@ class SavedTensor(Section):
     shape
         its numbers of rows and columns
     sha256
-        of its bytes in C order, with one zero
+        the SHA-256 of its bytes in C order, with -0 as 0
     """
 
     dtype: str

@@ -24,17 +24,17 @@ class PublishedRevision:
     Attributes
     ----------
     repository, revision : str
-        Where it is on the Hub.
+        Its place on the Hub.
     step, tokens : int, optional
-        Of training, as its name or the publisher says.
+        The step and the tokens of the training, as the name of the revision or the publisher states them.
     commit : str
-        What the revision stood for when it was checked; empty if nobody has written it down.
+        The commit of the revision when it was checked; empty if not recorded.
     sha256 : str
-        Of its files of weights, shards in their order; empty if not recorded.
+        The SHA-256 of its files of weights, shards in their order; empty if not recorded.
     verdict : str
         ``"ok"``, ``"unknown"``, or what is wrong, such as ``"same as main"`` (atlas/README.md has all of them).
     reason : str
-        What that rests on, in a sentence.
+        The evidence for the verdict, in a sentence.
     known_by : str
         Hashes, tensors, losses, published results or a report, with commas between.
     source : str

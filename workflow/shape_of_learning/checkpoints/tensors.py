@@ -142,7 +142,7 @@ def map_tensors(folder: Path) -> dict[Path, dict[str, torch.Tensor]]:
             if other is not tensor and not _have_same_values(other, tensor):
                 raise InputError(
                     f"{path} and another shard hold different tensors called `{cut(name)}`; fetch the "
-                    "checkpoint anew, or mend it if it is your own"
+                    "checkpoint again, or mend it if it is your own"
                 )
     return tensors_by_file
 

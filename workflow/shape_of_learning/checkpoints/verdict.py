@@ -1,4 +1,4 @@
-"""Which checkpoints of a training are what their names say, by their files, tensors and losses.
+"""Judge by files, tensors and losses whether the checkpoints of a training are what their names say.
 
 Training changes weights. Equal steps are right only at the very start, since a first update at learning rate 0 moves
 nothing (EleutherAI/gpt-neox#1373). Otherwise at most one of several steps with equal weights is what its name says.

@@ -95,9 +95,8 @@ def bound_by_error(
             estimate + lower_quantile * standard_error,
             estimate - upper_quantile * standard_error,
         )
-        if np.isnan(
-            [lower_quantile, upper_quantile]
-        ).any():  # a single repetition has no degree of freedom
+        # A single repetition has no degree of freedom.
+        if np.isnan([lower_quantile, upper_quantile]).any():
             return low, high
         return np.where(is_unknown, -np.inf, low), np.where(is_unknown, np.inf, high)
 

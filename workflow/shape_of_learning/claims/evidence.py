@@ -433,7 +433,7 @@ class ClaimData:
         return self._select_layers(model, estimator, curve, is_in_claim, is_suspect[places])
 
     def _find_curve(self, model: str, estimator: str) -> LayerValues | None:
-        """Find the values of a model, or of its control at the same steps; None if there are none."""
+        """Find the values of a model, or of its null model at the same steps; None if there are none."""
         model_curve = self.evidence.curves.get((model, estimator))
         if not self.control:
             return model_curve

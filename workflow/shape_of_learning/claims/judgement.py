@@ -93,7 +93,7 @@ class Judgement:
         infinite if these data could not have contradicted the claim, 0 if the number is known exactly.
     other_verdicts : mapping of str to ClaimVerdict
         Verdicts by the paper's and other estimators and on other selections, by the names of these.
-    control_comparisons : mapping of str to {"yes", "no", "not told", "no interval"}
+    control_comparisons : mapping of str to {"yes", "no", "undecided", "no interval"}
         Control, such as ``untrained`` -> whether the models meet the claim by more than their null models do.
     numbers : tuple of UnitNumber
         All numbers of the statistic.
@@ -364,7 +364,7 @@ def _compare_with_controls(
         elif is_met_by_control or high < 0:
             results[control] = "no"
         else:
-            results[control] = "not told" if isfinite(high - low) else "no interval"
+            results[control] = "undecided" if isfinite(high - low) else "no interval"
     return results
 
 

@@ -54,7 +54,7 @@ HOW_TO_READ = (
     "share one bound and one direction, otherwise the margin by which the criteria are met, negative if they are not.",
     "A verdict in brackets uses another score, or leaves out some tokens.",
     "A claim is *beyond* a null model, such as *untrained* weights, if the model meets the claim by more than the null "
-    "model does. *No*: the null model meets the claim by itself, or by as much. *Not told*: the interval of the "
+    "model does. *No*: the null model meets the claim by itself, or by as much. *Undecided*: the interval of the "
     "difference contains 0. *No interval*: the interval of the null model is withheld. Step 0 of a pretraining also "
     "counts as *untrained*.",
 )

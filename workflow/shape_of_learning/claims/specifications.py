@@ -122,7 +122,7 @@ def find_flips(grid: ClaimGrid, judgements: SpecificationJudgements) -> list[dic
     -------
     list of dict
         Rows with `FLIP_COLUMNS`. ``flips`` says whether the verdict changes if only this choice of the reference
-        changes, and is empty if one of both specifications is not measured. ``pairs`` counts the measured pairs of
+        changes, and is empty if either specification is not measured. ``pairs`` counts the measured pairs of
         specifications that differ in this choice only, and ``flipped_pairs`` the pairs with different verdicts.
     """
     rows = []

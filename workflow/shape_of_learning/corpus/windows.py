@@ -18,7 +18,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8")  # `read_text` would change line ends
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
+        raise InputError(f"{path} is not UTF-8 text ({error}); delete it and run again") from error
 
 
 def draw_windows_of_file(
@@ -59,7 +59,7 @@ def _read_parts(path: Path) -> Iterator[str]:
             while part := file.read(PART_CHARACTERS):
                 yield part
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error}): prepare the corpus anew") from error
+        raise InputError(f"{path} is not UTF-8 text ({error}); delete it and run again") from error
 
 
 def sample_windows(

@@ -100,8 +100,9 @@ def load_model(
     base : transformers.PreTrainedModel
         The model in evaluation mode, or the encoder of an encoder-decoder.
     head : LanguageModelHead or None
-        None, with a line in the log, if the library has no head for the architecture, if the checkpoint lacks weights
-        of the head, or if the model sees the next token before it predicts it.
+        None for the encoder of an encoder-decoder; also, with a line in the log, if the library has no head for the
+        architecture, if the checkpoint lacks weights of the head, or if the model sees the next token before it
+        predicts it.
 
     Raises
     ------

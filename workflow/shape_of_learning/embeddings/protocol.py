@@ -69,7 +69,8 @@ class SamplingProtocol:
         ``"float32"``, ``"bfloat16"`` or ``"float16"``, for weights and activations.
     last_layer : str
         ``"after_final_norm"``: the last hidden state as transformers returns it, which for most decoders is
-        after the final normalisation. ``"before_final_norm"``: the output of the last block.
+        after the final normalisation. ``"before_final_norm"``: the input of that normalisation; the
+        same state if there is none.
         ``"both"``: the state after the norm as the last layer, then the state before it.
     """
 

@@ -363,7 +363,7 @@ class SampleRun:
 
 
 class StatesInMemory:
-    """Hidden states in memory, which a run of a sample writes and measures then read.
+    """Hidden states in memory: the run of a sample writes them, then measures read them.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@
     Intrinsic dimension, from the distances that `neighbours` finds.
 `weights`
     Measures of a model's own matrices, and the isotropy of the partition function.
-`adjustments`
-    Removal of means and directions, fitted on some vectors and applied to others; `k_means` finds clusters.
+`coordinates`, `massive`
+    Sizes of vectors and of their coordinates, and the tokens whose vectors are much longer than others.
 `arrays`
     Input as float64 matrices, and the differences between NumPy and PyTorch.
 

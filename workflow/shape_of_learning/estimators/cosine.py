@@ -193,7 +193,7 @@ def intra_window_cosine(X: ArrayLike, windows: ArrayLike) -> float:
     Returns
     -------
     float
-        In [-1, 1]. Rows of norm zero have no direction and are left out; NaN if no window has two other rows.
+        In [-1, 1]. Rows of norm zero have no direction and are left out; NaN if no window has two others.
 
     Raises
     ------

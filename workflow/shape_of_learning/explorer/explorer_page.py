@@ -33,7 +33,7 @@ PROGRAM = (
 )
 VERDICTS, LOSS = "verdicts", "loss"
 LABELS = {LOSS: ("Cross-entropy", "nats per token")}
-# Kind of a further table, the name of its folder -> the column of estimates -> the column of the table.
+# The kind of a table, which is the name of its folder -> for each column of estimates that it fills, its own column.
 KINDS = {VERDICTS: {"value": LOSS, "n": "predicted_tokens"}, "weights": {"selection": "matrix"}}
 SERIES = ("estimator", "model", "selection")
 NUMBERS = ("layer", "depth", "value", "low", "high", "near_duplicates", "n")

@@ -23,7 +23,7 @@ from shape_of_learning.figures.tables import (
 )
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.suspects import FEW_WINDOWS, find_reasons
-from shape_of_learning.metrics.tidy import GROUPS
+from shape_of_learning.metrics.tidy import AVERAGED_LAYERS, GROUPS
 from shape_of_learning.words import enumerate_items
 
 MODEL = "model itself"
@@ -67,7 +67,7 @@ SHARES = ["near_duplicates", "same_token"]  # an average has the largest share o
 
 
 def controls_by_layer(inputs: FigureInputs) -> Drawing:
-    """Draw a panel per measure (row) and model (column), with one line per control, by layer."""
+    """Draw a panel per measure (row) and model (column), with one line per null model, by layer."""
     model_rows = select_layers(inputs).assign(control=MODEL)
     checkpoints = model_rows[CHECKPOINT].drop_duplicates()
     controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT), inputs)
@@ -78,13 +78,13 @@ def controls_by_layer(inputs: FigureInputs) -> Drawing:
 
 
 def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") -> Drawing:
-    """Draw means over layers by training step, with one line per control.
+    """Draw means over layers by training step, with one line per null model.
 
     The value of untrained weights is drawn at every step.
     """
     model_rows = select_averages(inputs, average_over).assign(control=MODEL)
     controls = _select_controls(inputs)
-    controls = controls[controls["layer"] >= (average_over == "block_outputs")]
+    controls = controls[controls["layer"] >= AVERAGED_LAYERS[average_over]]
     checkpoints = pd.MultiIndex.from_frame(model_rows[CHECKPOINT])
     is_shown = pd.MultiIndex.from_frame(controls[CHECKPOINT]).isin(checkpoints)
     controls = controls[is_shown | (controls["control"] == "untrained")]
@@ -276,7 +276,7 @@ def draw_line_panels(
         for kind, look in looks.items():
             points = panel_rows[panel_rows["kind"] == kind].sort_values(x)
             if len(points):
-                # A control of fewer steps than the model has points without a line.
+                # A null model of fewer steps than the model has points without a line.
                 is_line = x == "layer" or steps.isin(points[x]).all()
                 for part in [points] if is_line else [point for _, point in points.groupby(x)]:
                     line = marks.draw_line(
@@ -310,7 +310,7 @@ def _add_legends(figure: Figure, grid: np.ndarray, legends: Sequence[Mapping[str
 
 
 def _describe_controls(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
-    """Define the controls, list the measures whose values a Gaussian shares, and state the purpose of the controls."""
+    """Define the null models, list the measures whose values a Gaussian shares, and state their purpose."""
     names = [name for name in CONTROLS if name in set(table["control"]) and name != MODEL]
     definitions = [f"{CONTROLS[name][0]}: {CONTROLS[name][2]}" for name in names]
     gaussian_measures = set(table.loc[table["control"].str.startswith("gaussian"), "estimator"])

@@ -101,7 +101,7 @@ def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
 
 
 def begin_at_zero(axes: Axes, measures: Sequence[DrawnMeasure]) -> None:
-    """Begin the y axis at 0 or below for shares and cosines; end it at 1 if all values are near 1.
+    """Begin the y axis at 0 or below for shares and cosines; if all are above 0.5, span their values up to 1.
 
     The axis of another measure begins at 0 if its bands reach below 0 but its values do not, and if all values are
     suspect, so that their differences do not stand out. Suspect values far above the other values are beyond the axis,

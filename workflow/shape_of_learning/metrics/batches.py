@@ -18,7 +18,7 @@ from shape_of_learning.metrics.selections import divide_contiguously, divide_shu
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.random_streams import random_stream
 
-# If the second neighbour is this many times as far away as the first, the first is nearly a copy of the vector.
+# If the second neighbour is more than this many times as far away as the first, the first is nearly a copy.
 NEAR_DUPLICATE = 10
 
 
@@ -82,9 +82,8 @@ def make_batches(
     """
     windows = rows["windows"]
     family, size = measures[0].family, protocol.batch_vectors
-    parts: Sequence[Any] = [
-        slice(None)
-    ]  # a fit to a block of a wide model needs more vectors than a batch
+    # Other families take all vectors: a fit to a block of a wide model needs more vectors than a batch.
+    parts: Sequence[Any] = [slice(None)]
     if family == "dimension":
         # All layers and revisions share one shuffle, so differences between them compare the same tokens.
         stream = random_stream(protocol.seed, "batches", model=protocol.model)
@@ -252,7 +251,7 @@ class NeighbourLists(NamedTuple):
             yield distances
 
     def near_duplicate_share(self) -> float:
-        """Return the share of distinct vectors whose second neighbour is ten times as far away as the first."""
+        """Return the share of distinct vectors whose second neighbour is more than ten times as far as the first."""
         first, second = self.distances[:, :2].T
         return float((second / first > NEAR_DUPLICATE).mean()) if len(first) > 2 else np.nan
 

@@ -133,8 +133,8 @@ class Measure:
         all n vectors to their two nearest neighbours, (n, 2), zero to a copy, in units of
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
     has_interval : bool
-        Whether 95 % intervals of this measure are known to cover (docs/explanation/statistics.md). Tables have no
-        intervals of other measures.
+        Whether 95 % intervals of this measure are known to contain the true value (docs/explanation/statistics.md).
+        Tables have no intervals of other measures.
     shrinks_jackknife : bool
         Whether :func:`.combine_jackknife_values` shrinks the jackknife values of a measure of neighbours. If it does
         not, the neighbours are recomputed, and standard errors are upper bounds in the mean.

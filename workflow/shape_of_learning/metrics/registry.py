@@ -33,7 +33,7 @@ CLAUSES = {
     "two_nn": "TwoNN keeps the lowest {kept:percent} of the ratios of neighbour distances",
     "two_nn_authors": "TwoNN by the authors' code keeps the lowest 20 % and counts vectors that have a copy",
     "mada": "MADA takes k = {k} neighbours (combine: {combine})",
-    "mada_median": "the median of MADA is that of the local dimensions of k = {k} neighbours, whose mean MADA is",
+    "mada_median": "MADA (median) is the median of the local dimensions of k = {k} neighbours, and MADA their mean",
     "mom": "MOM takes k = {k} neighbours (combine: {combine})",
     "mle": "MLE takes k = {k} neighbours (combine: {combine})",
     "linearity": "linearity is the share of the variance of a block's output that an affine map of its input explains",
@@ -116,7 +116,7 @@ def _define_block_measure(name: str, label: str, axis: str = "Linearity", **fiel
 
 def _define_partition_isotropy(label: str, **variant: bool | str) -> Measure:
     arguments = {"center": False, "signs": "one", **variant}
-    # A few long vectors decide the value, and other windows have others.
+    # A few long vectors decide the value, and other windows hold other long vectors.
     jackknife = {"has_interval": False, "has_jackknife": False}
     function = "weights:log_partition_isotropy"
     return _define_measure(function, "isotropy", label, "ln I", fixed=arguments, **jackknife)
@@ -129,7 +129,7 @@ def _define_window_cosine(pairs: str, label: str) -> Measure:
 
 
 def _define_size(function: str, label: str, axis: str) -> Measure:
-    # One long vector may decide the value, and nobody has tried whether intervals hold it.
+    # One long vector may decide the value, and no trial shows that intervals contain it.
     fields = {"has_interval": False, "has_jackknife": False}
     return _define_measure(f"coordinates:{function}", "windows", label, axis, **fields)
 

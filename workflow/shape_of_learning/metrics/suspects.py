@@ -59,7 +59,7 @@ class Conditions(NamedTuple):
     is_dimension, is_positive : bool
         Whether the measure is an intrinsic dimension, and whether it is always above 0, such as a number of directions.
     has_interval : bool
-        Whether its intervals cover. If they do not, a value without an interval is not suspect.
+        Whether its intervals contain the true value. If they do not, a value without an interval is not suspect.
     near_duplicate_limit : float or None
         The largest share of vectors with a near-duplicate; None if copies do not matter.
     """

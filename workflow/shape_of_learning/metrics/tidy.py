@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from shape_of_learning.files import read_rows, write_table
 
 GROUPS = 16  # groups of windows, for the jackknife
-# Measures of second moments have no interval with fewer effective windows than groups, or than half of the windows.
+# Measures of second moments have no interval if there are fewer effective windows than groups, and fewer than half of
+# the windows.
 # This bound is ours. Layers of MiniLM have at least 36 effective windows of 128. If 10 % of simulated windows have
 # massive tokens, there are 5 to 22, and intervals of participation ratios hold the truth in 83 to 87 % of the samples.
 # If 20 % have them, there are 18 to 32, and intervals hold the truth in 93 %.

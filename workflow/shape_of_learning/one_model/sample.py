@@ -57,7 +57,7 @@ def find_tokenizer(processor: Any) -> Any:
         if isinstance(candidate, PreTrainedTokenizerBase):
             return candidate
     problem = "is missing" if processor is None else f"is a {type(processor).__name__}"
-    raise InputError(f"`tokenizer` {problem}; give the tokenizer of transformers of the model")
+    raise InputError(f"`tokenizer` {problem}; give the model's tokenizer, as transformers loads it")
 
 
 def prepare_sample(
@@ -172,7 +172,7 @@ def load_model_tokenizer(loaded_model: LoadedModel) -> Any:
         return AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=False)
     except (OSError, ValueError, KeyError):
         raise InputError(
-            "`tokenizer` is missing, and the model's folder has none; give the tokenizer of transformers of the model"
+            "`tokenizer` is missing, and the model's folder has none; give the model's tokenizer of transformers"
         ) from None
 
 

@@ -587,7 +587,10 @@ class HubEntry(Entry):
             placeholder_names = ", ".join(
                 f"`{{{placeholder}}}`" for placeholder in sorted(PLACEHOLDERS)
             )
-            problem = f"`{pattern}` or `repository` may have each of {placeholder_names} once, and no other"
+            problem = (
+                f"`{pattern}`, `repository` and `subfolder` together may have each of {placeholder_names} once, and "
+                "no other placeholder"
+            )
         elif revisions.has_step + repositories.has_step + folders.has_step != 1:
             problem = "needs `{step}`, or `repository` or `subfolder` does, if each step has one of its own"
         elif repositories.has_step and not step_list:

@@ -136,15 +136,15 @@ def describe_protocol(run: Run) -> list[str]:
     if dropped_tokens:
         tokens = f"Left out of the tokens: {' and '.join(dropped_tokens)}."
     if measurement.same_window == "drop":
-        tokens += " Neighbours in the window of a vector itself do not count."
+        tokens += " Neighbours from a vector's own window do not count."
     if measurement.token_types == "one":
         tokens += " Of each token type one vector is measured, drawn at random."
     if vector := SEQUENCES.get(measurement.sequence, ""):
         tokens += f" One vector is measured of each window: {vector}."
     exception = ", or all that massive tokens leave" * (measurement.massive_tokens == "drop")
     return [
-        f"{describe_sampling(models, run.settings)}. The last layer is taken {norm}, where it has one. {tokens}",
-        "n is the number of vectors of a batch, a mean over batches. They hold at least "
+        f"{describe_sampling(models, run.settings)}. The last layer is taken {norm}, if the model has one. {tokens}",
+        "n is the number of vectors of a batch, averaged over batches. A batch has at least "
         f"{measurement.batch_vectors:,}{exception}; fewer than twice as many vectors are one batch. Intervals are "
         f"of 95 %, from leaving out each of {GROUPS} groups of windows; the papers draw the standard deviation over "
         "batches, in the column batch_sd where there are several.",
@@ -219,7 +219,7 @@ def _describe_checkpoints(run: Run, figure: FigureEntry, names: Sequence[str]) -
         bad = run.list_bad_verdicts(name)
         label = run.models[name].label
         if revision != last:
-            reason = f"its last, {last}, is left out ({bad[last]})"
+            reason = f"its last checkpoint, {last}, is left out ({bad[last]})"
             sentences.append(f"{label} is drawn at {revision}: {reason}.")
         elif revision in bad:
             sentences.append(f"{label} is suspect: {bad[revision]}.")

@@ -472,12 +472,12 @@ def _find_function(name: str, folder: Path) -> str:
 
 
 class Notice(NamedTuple):
-    """A model, or all or a part of a figure or table, that a run leaves out."""
+    """A message that a run leaves out a model, a figure, a table, or a part of one."""
 
     words: str
     target: str = ""  # the figure or table
-    is_left_out: bool = False  # whether the whole target is, for the reason in `words`
-    is_chosen: bool = False  # whether the configuration says so, and the user need not be told
+    is_left_out: bool = False  # whether the whole target is left out; `words` is the reason
+    is_chosen: bool = False  # whether the configuration asks for it, so that no note is printed
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.target, "is left out:" * self.is_left_out, self.words)))
@@ -611,7 +611,7 @@ def choose_target_models(
         if names:
             _check_drawn(target, [models[name] for name in names], entry)
             shown_models[target] = tuple(names)
-        request = "no model" if choice == ALL else f"none of {', '.join(f'`{n}`' for n in choice)}"
+        request = "no models" if choice == ALL else f"none of {', '.join(f'`{n}`' for n in choice)}"
         other_names = ", ".join(f"`{name}`" for name in run_names if name not in names)
         if names and other_names and choice != ALL:
             notices.append(Notice(f"is drawn without {other_names}: it shows models{kind}", target))

@@ -121,7 +121,7 @@ class Corpus(Section):
         return {**values, "source": name, "sources": {**sources, name: entry}}
 
 
-# Folders of results/. A run cannot have such a name.
+# Folders of results/. A run cannot have one of these names.
 RESERVED_RUN_NAMES = frozenset(
     (
         "benchmarks",
@@ -438,9 +438,9 @@ class Settings(Section):
         names of entries of `models/*.yaml`; a gated model is left out with a note, unless there is a Hugging Face
         token whose account has accepted the licence
     bad_checkpoints
-        the treatment of revisions whose weights do not belong to their names: `skip` them (figures name them below,
-        and those that hashes or reports show are not downloaded), or `flag` them (figures draw them as open
-        diamonds). Claims use neither
+        the treatment of revisions whose weights do not belong to their names: `skip` leaves them out (captions name
+        them, and those that hashes or reports show to be bad are not downloaded), `flag` draws them as open diamonds.
+        Claims use none of them
     keep_checkpoints
         keep downloaded and fine-tuned weights after they are measured
     training_steps

@@ -42,7 +42,7 @@ WIDENING = 4
 IGNORED = -100  # the label that transformers leaves out of the loss
 # Devlin et al. 2019, section 3.1: 80 % of the masked positions show the mask, 10 % a random token.
 MASKED_SHARE, MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE = 0.15, 0.8, 0.1
-HELD_OUT_SEQUENCES = 32  # sequences at the end of the text, whose loss is recorded
+HELD_OUT_SEQUENCES = 32  # sequences drawn from the held-out end of the text; their loss is recorded
 
 
 def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: Path) -> None:

@@ -79,11 +79,12 @@ class Pretraining(Section):
         alike, before the final norm: the sum over blocks of the mean over tokens of 1 - cos or of the
         squared distance
     strength
-        its factor, needed with one. `regularisation` in `checkpoint.json` is the term times it
+        the factor of the term, needed with a regulariser. `regularisation` in `checkpoint.json` is the term times
+        this factor
     twin_of
         another `pretraining` whose initial weights and batches this one has. Their recipes differ in the
-        two keys above alone. Models that are no twins have random numbers of their own, by their names:
-        they are other seeds
+        two keys above alone. Models that are not twins draw other random numbers, which depend on
+        their names, as if they had other seeds
     """
 
     architecture: Literal["gpt_neox", "bert"]
