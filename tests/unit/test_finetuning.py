@@ -17,14 +17,14 @@ from shape_of_learning.training import finetune as module
 from shape_of_learning.training import recipe as constants
 from shape_of_learning.training.job import FinetuningJob
 from shape_of_learning.training.pretrain import train_tokenizer
-from shape_of_learning.training.recipe import FinetuningRecipe, space_pretraining_steps
+from shape_of_learning.training.recipe import FinetuningRecipe, space_steps
 from shape_of_learning.training.train import train
 from trainings import TEXT, adam, make_recipe, read_record, run_in_another_process
 
 # Sentences of one class are about animals, of the other about places; they differ in length.
 ANIMALS, PLACES = ("cat", "dog", "horse", "bird"), ("river", "forest", "house", "city")
 TUNING = {"learning_rate": 0.01, "batch_size": 8, "epochs": 2, "seed": 3, "threads": 1}
-SAVED = space_pretraining_steps(32)
+SAVED = space_steps(32)
 
 
 def make_examples(split: str, number: int) -> list[Example]:

@@ -19,7 +19,7 @@ from shape_of_learning.embeddings.states import StateFiles
 from shape_of_learning.files import read_rows
 from shape_of_learning.metrics.protocol import MeasureJob, MeasuringProtocol
 from shape_of_learning.metrics.registry import MEASURES
-from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS, layer_table, read_tidy
+from shape_of_learning.metrics.tidy import MASSIVE_COLUMNS, name_layer_table, read_tidy
 from tiny_models import TEXT, save_tiny_model
 
 SAMPLING = SamplingProtocol(windows=24, window_characters=90, seed=0)
@@ -66,7 +66,7 @@ def test_with_and_without_a_dump_the_table_is_the_same(folders):
 def test_with_and_without_a_dump_the_same_tokens_are_left_out(folders, layer, tmp_path):
     job = MeasureJob(layer, 3, "isotropy", CONFIGURED_MEASURES, PROTOCOL)
     measure.main(job, folders / "dump/embeddings", tmp_path / "rows.csv")
-    memory_file = layer_table(folders / "memory/measurements", "isotropy", layer)
+    memory_file = name_layer_table(folders / "memory/measurements", "isotropy", layer)
     assert (tmp_path / "rows.csv").read_bytes() == memory_file.read_bytes()
     rows = read_tidy(memory_file)
     sizes = {

@@ -13,7 +13,7 @@ from shape_of_learning.embeddings.hooks import record_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.training import pretrain as module
 from shape_of_learning.training.job import PretrainingJob
-from shape_of_learning.training.recipe import space_pretraining_steps
+from shape_of_learning.training.recipe import space_steps
 from trainings import RECIPE, TEXT, make_recipe, read_record, run_in_another_process
 
 STEPS = [0, 1, 2, 4, 8, 16, 24]
@@ -21,8 +21,8 @@ SHORT = {"last_step": 2, "warmup_steps": 1}
 
 
 def test_steps_are_the_powers_of_two_below_the_last_and_the_last():
-    assert list(map(space_pretraining_steps, (1, 3, 8))) == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 8]]
-    assert space_pretraining_steps(24) == STEPS
+    assert list(map(space_steps, (1, 3, 8))) == [[0, 1], [0, 1, 2, 3], [0, 1, 2, 4, 8]]
+    assert space_steps(24) == STEPS
 
 
 def test_the_rate_of_a_pretraining_rises_linearly_and_falls_by_a_cosine_to_a_tenth():

@@ -174,8 +174,8 @@ def test_a_layer_has_the_same_value_for_any_choice_of_layers():
     table = sol.measure(states, **options)
     assert set(table["n"]) == {580}
     for layer in range(4):
-        layer_table = sol.measure(states, layers=layer, **options).dropna(subset="layer")
-        assert [*layer_table["value"]] == [*table.loc[table["layer"] == layer, "value"]]
+        name_layer_table = sol.measure(states, layers=layer, **options).dropna(subset="layer")
+        assert [*name_layer_table["value"]] == [*table.loc[table["layer"] == layer, "value"]]
     separate_table = sol.measure(states[2], **options)
     assert set(separate_table["n"]) == {600}
 
@@ -224,11 +224,12 @@ def test_one_vector_of_each_window_can_be_measured(folder, model):
 def test_devices_batch_sizes_and_layers_follow_the_arguments(folder, model, capsys):
     options = {"texts": TEXTS, "measures": NAMES}
     whole = sol.measure(model, **options)
-    layer_table = sol.measure(
+    name_layer_table = sol.measure(
         model, batch_size=1, device="cpu", layers=[-1], progress=True, **options
     )
     expected, layer_rows = (
-        table[table["layer"] == 3][NUMBERS].reset_index(drop=True) for table in (whole, layer_table)
+        table[table["layer"] == 3][NUMBERS].reset_index(drop=True)
+        for table in (whole, name_layer_table)
     )
     pd.testing.assert_frame_equal(layer_rows, expected, rtol=1e-4)
     assert "24/24" in capsys.readouterr().err

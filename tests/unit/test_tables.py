@@ -59,7 +59,7 @@ def write_checkpoint(folder, revision, rows, family, names):
             ]
             layer_cells = (None, n, n_unique, near, same, windows, value, tuple(jackknife_values))
             rows.append(TidyRow(name, "all", layer, *layer_cells))
-        tidy.write_tidy(tidy.layer_table(folder / "m" / revision, family, layer), rows)
+        tidy.write_tidy(tidy.name_layer_table(folder / "m" / revision, family, layer), rows)
 
 
 KINDS = {

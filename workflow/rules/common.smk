@@ -128,9 +128,9 @@ wildcard_constraints:
     layer=r"\d+",
 
 
-def list_paths(pattern, pairs):
-    """List the files of pairs of kinds and models."""
-    return [pattern.format(kind=kind, model=model) for kind, model in pairs]
+def list_table_files(pairs):
+    """List the files of tables by their kinds and models."""
+    return [f"<results>/tables/{kind}/{model}.csv" for kind, model in pairs]
 
 
 def find_makers(target):
@@ -215,7 +215,7 @@ def find_weights_folder(model, revision, inputs):
 def find_tokenizer_folder(model, weights):
     """Find the tokenizer of a checkpoint: the folder that its entry names, or the folder of its weights."""
     entry = MODELS[model]
-    return entry.tokenizer if entry.kind == "path" and entry.tokenizer else weights
+    return entry.tokenizer if isinstance(entry, FolderEntry) and entry.tokenizer else weights
 
 
 def make_sampling_protocol(model):

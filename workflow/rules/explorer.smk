@@ -18,11 +18,11 @@ FINDINGS = "<results>/findings.txt"
 LAST_RULES = ("write_findings", "draw_explorer")  # their results are shown at the end of a run
 
 
-def list_further_tables():
+def list_explorer_tables():
     """List the tables with curves that the page shows, apart from estimates and verdicts."""
     kinds = {**KINDS, **plan_jobs.collect_curves(RUN.papers)}
     tables = RUN.list_tables_read(kind for kind in kinds if kind != VERDICTS)
-    return list_paths("<results>/tables/{kind}/{model}.csv", tables)
+    return list_table_files(tables)
 
 
 def list_choice_tables():
@@ -60,7 +60,7 @@ rule draw_explorer:
         estimates="<results>/tables/estimates.csv",
         findings=FINDINGS,
         verdicts=expand("<results>/tables/verdicts/{model}.csv", model=RUN.measured_models),
-        further=ask_plan(list_further_tables),
+        tables=ask_plan(list_explorer_tables),
         claims=expand("<results>/claims/{paper}.csv", paper=CLAIMS),
         choices=ask_plan(list_choice_tables),
     output:

@@ -50,9 +50,7 @@ rule judge_claims:
             "<results>/tables/jackknife/{model}.csv",
             model=RUN.list_claimed_models(wildcards.paper),
         ),
-        tables=lambda wildcards: list_paths(
-            "<results>/tables/{kind}/{model}.csv", RUN.list_claimed_tables(wildcards.paper)
-        ),
+        tables=lambda wildcards: list_table_files(RUN.list_claimed_tables(wildcards.paper)),
         controls=lambda wildcards: expand(
             "<results>/tables/controls/{model}.csv",
             model=[
@@ -212,7 +210,7 @@ def make_specifications_job(claim):
 rule judge_choices:
     """Judge a claim under all specifications, and draw its specification curve."""
     input:
-        measured=ask_plan(list_choice_measurements),
+        measurements=ask_plan(list_choice_measurements),
         verdicts=ask_plan(
             lambda: expand("<results>/tables/verdicts/{model}.csv", model=plan_choices().models)
         ),

@@ -62,7 +62,7 @@ def make_provenance_job():
                 for checkpoint in RUN.list_checkpoints(model)
             ),
         ),
-        locks=tuple(str(RUN.lock_file(name)) for name in RUN.list_models("repository")),
+        locks=tuple(str(RUN.name_lock_file(name)) for name in RUN.list_models("repository")),
         papers=tuple((paper.title, paper.citation) for paper in RUN.papers if paper.name in papers),
         titles=title_results(),
         configuration=hide_secrets_in_settings(SETTINGS.dump()),

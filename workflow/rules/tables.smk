@@ -60,7 +60,7 @@ def make_weights_job(kind, model):
 def list_model_tables(table):
     """List the tables of single models that become one table."""
     if table == "weights":
-        return list_paths("<results>/tables/{kind}/{model}.csv", RUN.list_weight_tables())
+        return list_table_files(RUN.list_weight_tables())
     if table == "massive":
         return expand(
             "<results>/tables/massive/{model}.csv", model=RUN.list_table_models("massive")

@@ -13,7 +13,7 @@ def main(
     estimates: Path,
     findings: Path,
     verdicts: list[Path],
-    further: list[Path],
+    tables: list[Path],
     claims: list[Path],
     choices: list[Path],
     output: Path,
@@ -21,7 +21,7 @@ def main(
     """Read the tables and write the page; parameters as in :func:`.read_content`."""
     sentences = findings.read_text(encoding="utf-8").splitlines()
     rows = read_table(estimates)
-    content = read_content(job, rows, sentences, verdicts, further, claims, choices)
+    content = read_content(job, rows, sentences, verdicts, tables, claims, choices)
     with atomic_write(output) as partial:
         partial.write_text(format_page(content), encoding="utf-8", newline="\n")
 
@@ -33,7 +33,7 @@ if __name__ == "__main__":
             estimates=Path(snakemake.input.estimates),
             findings=Path(snakemake.input.findings),
             verdicts=[Path(path) for path in snakemake.input.verdicts],
-            further=[Path(path) for path in snakemake.input.further],
+            tables=[Path(path) for path in snakemake.input.tables],
             claims=[Path(path) for path in snakemake.input.claims],
             choices=[Path(path) for path in snakemake.input.choices],
             output=Path(snakemake.output[0]),

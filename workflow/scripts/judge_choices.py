@@ -40,7 +40,7 @@ if __name__ == "__main__":
         output = {name: Path(path) for name, path in snakemake.output.items()}
         main(
             snakemake.params.job,
-            choice_tables=[Path(path) for path in snakemake.input.measured],
+            choice_tables=[Path(path) for path in snakemake.input.measurements],
             verdicts=[Path(path) for path in snakemake.input.verdicts],
             flips=output.pop("flips"),
             figure=output,

@@ -17,7 +17,7 @@ from shape_of_learning.files import atomic_write
 from shape_of_learning.job import run_job
 from shape_of_learning.metrics.measure import Part
 from shape_of_learning.metrics.selections import require_batches
-from shape_of_learning.metrics.tidy import layer_table, write_tidy
+from shape_of_learning.metrics.tidy import name_layer_table, write_tidy
 
 logger = logging.getLogger("shape_of_learning")
 
@@ -57,7 +57,7 @@ def main(job: CheckpointJob, files: ForwardFiles, output: Mapping[str, str], thr
         folder.mkdir()
         for (family, layer), rows in tables.items():
             if rows:
-                write_tidy(layer_table(folder, family, layer), rows)
+                write_tidy(name_layer_table(folder, family, layer), rows)
     logger.info("%s at %s is measured", job.weights.model, job.weights.revision)
 
 

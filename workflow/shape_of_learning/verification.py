@@ -27,10 +27,10 @@ from shape_of_learning.one_model.sources import ModelSource, find_source, measur
 from shape_of_learning.results import read_table
 
 # Another processor or version of PyTorch adds in another order, which changes a value and its interval by less than
-# LAST_DIGITS of the value; a share of vectors may change by one vector of a batch. With windows of SmolLM2-135M that go
-# through the model one by one, no cell of 160 rows changed by more than a hundredth of LAST_DIGITS.
-LAST_DIGITS = 1e-4
-ONE_VECTOR = 1e-3
+# VALUE_TOLERANCE of the value; a share of vectors may change by one vector of a batch. With windows of SmolLM2-135M
+# that go through the model one by one, no cell of 160 rows changed by more than a hundredth of VALUE_TOLERANCE.
+VALUE_TOLERANCE = 1e-4
+SHARE_TOLERANCE = 1e-3
 SHARES = ("near_duplicates", "same_token")
 COUNTS = ("n", "n_unique", "windows", "layers", "effective_windows")
 MOST_SHOWN = 10  # different rows that are printed
@@ -366,11 +366,11 @@ def _compare_cells(
             if are_undefined or file_number == second_number:
                 continue
             share = abs(file_number - second_number)
-            tolerance = ONE_VECTOR
+            tolerance = SHARE_TOLERANCE
             if column not in SHARES:
                 size = max(abs(file_number), abs(second_number)) if column in COUNTS else scale
                 share = share / size if size else math.inf
-                tolerance = LAST_DIGITS
+                tolerance = VALUE_TOLERANCE
         if share:
             share = math.inf if math.isnan(share) else share  # NaN if only one number is undefined
             agreement = Agreement.LAST_DIGITS if share <= tolerance else Agreement.DIFFERENT

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from scipy.special import ndtri
 
+from papers.finetuning.columns import ELONGATED
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.curves import draw_columns
 from shape_of_learning.figures.inputs import FigureInputs
@@ -20,7 +21,6 @@ from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.metrics.intervals import LEVEL
 from shape_of_learning.words import enumerate_items
 
-ELONGATED = 10  # times the median eigenvalue
 ROUNDING = 1e-8  # of the largest eigenvalue; smaller eigenvalues of float32 vectors are 0 apart from rounding
 STYLES = {
     "before": style.LineStyle("0.4", (0, (4, 1.2)), "s"),

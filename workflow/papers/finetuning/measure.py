@@ -22,7 +22,7 @@ from shape_of_learning.tasks.examples import Task
 from shape_of_learning.tasks.scores import SCORES
 
 LARGEST = 64  # the number of eigenvalues of each layer that a table keeps
-REMOVED = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of principal directions
+REMOVAL_NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # numbers of principal directions
 # Rajaee and Pilehvar (ACL 2021) take these numbers for BERT.
 CLUSTERS = 27
 CLUSTER_DIRECTIONS = 12
@@ -211,13 +211,13 @@ def _adjust_splits(
         adjustments = [method.fit(X) for X in fitting_splits]
         return list(zip(adjustments * (len(splits) // len(fitting_splits)), splits, strict=True))
 
-    directions = fit_adjustments(ClusterAdjustment(1, max(REMOVED)))
-    for k in (0, *REMOVED):
+    directions = fit_adjustments(ClusterAdjustment(1, max(REMOVAL_NUMBERS)))
+    for k in (0, *REMOVAL_NUMBERS):
         yield (
             ("without_directions", 1, k),
             [adjustment.select_leading(k).apply(X) for adjustment, X in directions],
         )
-    for k in REMOVED:
+    for k in REMOVAL_NUMBERS:
         yield (
             ("only_directions", 1, k),
             [adjustment.select_leading(k).project(X) for adjustment, X in directions],

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from papers.finetuning.columns import ELONGATED
 from shape_of_learning.claims.bounds import BoundedNumber, bound_repetitions, shift, stack_bounds
 from shape_of_learning.claims.criteria import Units
 from shape_of_learning.claims.evidence import ClaimData, NotMeasured
@@ -15,7 +16,6 @@ MASSIVE_CHANGES = {
     "massive_by_frequency": "share_between_frequency_bands",
 }
 FEW = 4  # directions
-ELONGATED = 10  # times the median eigenvalue of the layer at the first step
 
 
 def isotropy_after_less_before(data: ClaimData) -> Units:

@@ -231,7 +231,7 @@ def _label_rows(inputs: FigureInputs, rows: pd.DataFrame) -> pd.DataFrame:
     InputError
         If there are no rows, or if the verdicts leave out every checkpoint.
     """
-    tables.require(rows, inputs, "no matrix has numbers")
+    tables.require_rows(rows, inputs, "no matrix has numbers")
     if inputs.verdicts is None:
         return tables.add_labels(rows.assign(verdict="", hollow=False), inputs)
     rows = rows.merge(tables.list_shown_checkpoints(inputs), on=tables.CHECKPOINT)

@@ -28,8 +28,8 @@ STYLES = {
 }
 DISTILLED = "Distilled: these maps, or all parameters, are trained to give the unchanged model's hidden states."
 # Dropped blocks cost so much that other changes would be invisible beside them, so these have a row below.
-ABOVE = ("dropped", "replaced")
-BELOW = ("replaced", "maps_distilled", "all_distilled")
+UPPER_KINDS = ("dropped", "replaced")
+LOWER_KINDS = ("replaced", "maps_distilled", "all_distilled")
 PANEL = 1.25  # inches, the height of a panel
 NAME = 1.05  # inches, the room for the name of a model beside a panel
 FRAME = 0.6  # inches above and below all panels
@@ -65,7 +65,9 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     table = edits.assign(label=edits["model"].map(labels), percent_of_unchanged=percent)[COLUMNS]
     orders = [order for order in ORDERS if order in set(table["order"])]
     other_kinds = set(table["kind"]) - {"replaced"}  # `replaced` is in both rows
-    drawn_kinds = [kinds for kinds in (ABOVE, BELOW) if other_kinds.intersection(kinds)] or [BELOW]
+    drawn_kinds = [
+        kinds for kinds in (UPPER_KINDS, LOWER_KINDS) if other_kinds.intersection(kinds)
+    ] or [LOWER_KINDS]
     rows = list(product(labels.items(), drawn_kinds))
     token_counts = captions.format_counts(
         edits.loc[edits["predicted_tokens"] > 0, "predicted_tokens"]
@@ -83,19 +85,19 @@ def perplexity_of_changed_blocks(inputs: FigureInputs) -> Drawing:
     lines = []
     for panels, ((name, label), kinds) in zip(grid, rows, strict=True):
         model_rows = table[(table["model"] == name) & table["kind"].isin(kinds)]
-        y = "perplexity" if kinds is ABOVE else PERCENT
-        unchanged_perplexity = model_rows.loc[model_rows["k"] == 0, y]
+        y = "perplexity" if kinds is UPPER_KINDS else PERCENT
+        unchanged_levels = model_rows.loc[model_rows["k"] == 0, y]
         for axes, order in zip(panels, orders, strict=True):
             order_lines = _draw_order(axes, model_rows[model_rows["order"] == order], order, y)
-            for level in unchanged_perplexity[:1]:
+            for level in unchanged_levels[:1]:
                 axes.axhline(level, color="0.5", linewidth=0.6, linestyle=(0, (1, 1)))
         lines.append(order_lines)
-        if kinds is ABOVE:
+        if kinds is UPPER_KINDS:
             scales.set_log_axis(panels[0])
         else:
             low, high = panels[0].get_ylim()
             panels[0].set_ylim(min(low, LEAST_SPAN[0]), max(high, LEAST_SPAN[1]))
-        quantity = "perplexity" if kinds is ABOVE else "% of unchanged"
+        quantity = "perplexity" if kinds is UPPER_KINDS else "% of unchanged"
         wrapped_label = marks.wrap_sentences([label], NAME, style.SIZE_OF_TYPE)
         panels[0].set_ylabel(f"{wrapped_label}\n{quantity}")
     for upper, lower, order in zip(grid[0], grid[-1], orders, strict=True):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import model_validator
 
 from shape_of_learning.plan.settings import Count, nonempty_unique
-from shape_of_learning.training.recipe import Positive, Threads
+from shape_of_learning.training.recipe import Positive, TenThousand
 from shape_of_learning.validation import Section, make_validation_error
 
 Order = Literal["most_linear_first", "least_linear_first", "smallest_contribution_first", "alone"]
@@ -43,7 +43,7 @@ class BlockEditing(Section):
 
     fitting_windows: Count = 512
     evaluation_windows: Count = 256
-    most_blocks: Threads = 8
+    most_blocks: TenThousand = 8
     orders: Annotated[list[Order], *nonempty_unique] = [*get_args(Order)]
     kinds: Annotated[list[Change], *nonempty_unique] = [*get_args(Change)]
     distillation_steps: Count = 200

@@ -15,11 +15,11 @@ from shape_of_learning.figures.controls import draw_line_panels
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
 from shape_of_learning.figures.style import COLOURS, INK, TEXT_WIDTH, LineStyle
-from shape_of_learning.figures.tables import CHECKPOINT, add_labels, require, select_layers
+from shape_of_learning.figures.tables import CHECKPOINT, add_labels, require_rows, select_layers
 from shape_of_learning.words import enumerate_items
 
 ROLES = {"decoder": "Decoders", "encoder": "Encoders"}
-PREDICTED = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
+LOSS_TITLES = {"decoder": "Decoders: next token", "encoder": "Encoders: masked tokens"}
 LOSS_COLUMNS = [
     "model",
     "label",
@@ -287,7 +287,7 @@ def loss_by_step(inputs: FigureInputs) -> Drawing:
     points = _select_losses(inputs)
     progress = scales.choose_progress_column(points)
     tables_by_role = _split_by_role(points)
-    titled_tables = [(PREDICTED[role], rows) for role, rows in tables_by_role.items()]
+    titled_tables = [(LOSS_TITLES[role], rows) for role, rows in tables_by_role.items()]
     notes = [*captions.describe_omissions(inputs), scales.describe_progress(points, progress)]
     token_counts = captions.format_counts(points["predicted_tokens"])
     notes.append(captions.describe_sample(inputs, f"{token_counts} tokens are predicted"))
@@ -317,7 +317,7 @@ def _select_losses(inputs: FigureInputs) -> pd.DataFrame:
         hollow=rows["shown"] == "hollow",
         value=rows["loss"].where(np.isfinite(rows["loss"])),
     )
-    return add_labels(require(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
+    return add_labels(require_rows(rows, inputs, "the verdicts leave out every checkpoint"), inputs)
 
 
 def _describe_token_counts(points: pd.DataFrame) -> list[str]:

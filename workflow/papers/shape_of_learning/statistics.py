@@ -20,7 +20,7 @@ from shape_of_learning.claims.bounds import (
     subtract_numbers,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Units
-from shape_of_learning.claims.evidence import NO_ROWS, ClaimData, pair_models, subtract_each
+from shape_of_learning.claims.evidence import NO_ROWS, ClaimData, pair_models, subtract_all_pairs
 from shape_of_learning.claims.statistics import MOST_LAYERS
 from shape_of_learning.errors import InputError
 
@@ -81,7 +81,7 @@ def flatter(data: ClaimData, estimators: tuple[str]) -> Units:
     ranges = {}
     spreads = {}
     for name, values in _select_profiles(data, estimators, FEWEST_BLOCKS_OF_RANGE).items():
-        differences = subtract_each(values, values)
+        differences = subtract_all_pairs(values, values)
         pairs = differences.reshape(*differences.shape[:-3], -1, differences.shape[-1])
         ranges[name] = bound_by_jackknife(pairs).greatest()
         spreads[name] = bound_by_jackknife(values.std(axis=-2))
@@ -314,7 +314,7 @@ def higher_at_peak_and_end(data: ClaimData, estimators: tuple[str]) -> Units:
             f"claim `{data.claim.name}`: `{data.claim.statistic}` compares two models, but {len(curves)} have values; "
             "name two measured models under `models`"
         )
-    difference = subtract_each(*(np.log(curve) for _, (curve,), _ in curves.values()))
+    difference = subtract_all_pairs(*(np.log(curve) for _, (curve,), _ in curves.values()))
     numbers = {
         "peak": bound_by_jackknife(difference).least().greatest(),
         "end": bound_by_jackknife(difference[..., -1, -1, :]),
@@ -447,7 +447,7 @@ def _bound_rise_and_fall(
     """Return for each place the least height above the ends: the lesser of rise and fall, if these are two."""
     place_values = logarithm[..., list(places), :]
     end_values = logarithm[..., list(ends), :]
-    return bound_by_jackknife(subtract_each(place_values, end_values)).least()
+    return bound_by_jackknife(subtract_all_pairs(place_values, end_values)).least()
 
 
 def _find_end(data: ClaimData, model: str, steps: Sequence[float]) -> float:
@@ -574,7 +574,7 @@ def _bound_rise(
     """Return the height of the highest of some places above the highest of other places."""
     place_values = values[..., list(places), :]
     other_values = values[..., list(other_places), :]
-    return bound_by_jackknife(subtract_each(place_values, other_values)).least().greatest()
+    return bound_by_jackknife(subtract_all_pairs(place_values, other_values)).least().greatest()
 
 
 def _bound_agreed_change(logarithms: np.ndarray, pair: tuple[int, int]) -> BoundedNumber:

@@ -91,7 +91,7 @@ def load_gguf_tokenizer(file: Path, reader: "gguf.GGUFReader") -> tuple[Any, str
     kind, rule, warning = metadata.get("model"), metadata.get("pre", "default"), ""
     named_tokens = _list_named_tokens(metadata)
     if kind == "gpt2":
-        inner = _build_byte_level(metadata, named_tokens, _choose_words(file, rule))
+        inner = _build_byte_level(metadata, named_tokens, _build_pre_tokenizer(file, rule))
         if rule == "default" and architecture != "gpt2":
             warning = (
                 "does not state the rule that cuts text into words (`tokenizer.ggml.pre`), so GPT-2's is taken; if "
@@ -124,7 +124,7 @@ def _list_named_tokens(metadata: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def _choose_words(file: Path, rule: str) -> "PreTokenizer":
+def _build_pre_tokenizer(file: Path, rule: str) -> "PreTokenizer":
     """Build the pre-tokenizer that cuts text into words by the rule in a file, or refuse the file."""
     from tokenizers import Regex
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split

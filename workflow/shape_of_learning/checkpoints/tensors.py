@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from shape_of_learning.checkpoints.record import refuse_changed
 from shape_of_learning.checkpoints.weight_evidence import TensorDigest, TensorDigests
-from shape_of_learning.checkpoints.weight_files import list_weight_files, unreadable_error
+from shape_of_learning.checkpoints.weight_files import list_weight_files, make_unreadable_error
 from shape_of_learning.errors import InputError
 from shape_of_learning.validation import cut
 
@@ -93,7 +93,7 @@ def digest_tensors(folder: Path, threads: int = 1) -> TensorDigests:
             try:
                 digests |= zip(tensors, pool.map(_digest, tensors.values()), strict=True)
             except DAMAGED as error:
-                raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
+                raise make_unreadable_error(path, " ".join(str(error).split())[:200]) from error
             for name, tensor in tensors.items():
                 size = (tensor.numel(), name)
                 if tensor.ndim > 1 and tensor.dtype in SAMPLED_TYPES and size > best:
@@ -152,7 +152,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path) if path.suffix == ".safetensors" else _read_pickle(path)
     except DAMAGED as error:
-        raise unreadable_error(path, " ".join(str(error).split())[:200]) from error
+        raise make_unreadable_error(path, " ".join(str(error).split())[:200]) from error
 
 
 def _have_same_values(tensor: torch.Tensor, other: torch.Tensor) -> bool:

@@ -62,7 +62,7 @@ def list_tokenizer_files(folder: Path) -> list[Path]:
     return sorted(folder / name for name in TOKENIZER if (folder / name).is_file())
 
 
-def unreadable_error(file: Path, reason: str) -> InputError:
+def make_unreadable_error(file: Path, reason: str) -> InputError:
     """Build the error for a file of weights that is damaged or unsafe to read."""
     return InputError(
         f"{file} holds no weights that can be read ({reason}); fetch the checkpoint again, or mend it if "
@@ -92,8 +92,10 @@ def _check_readable(file: Path) -> Path:
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise unreadable_error(file, str(error)) from error
+            raise make_unreadable_error(file, str(error)) from error
         # A compressed entry of a few bytes may fill the memory.
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-            raise unreadable_error(file, "it is compressed, and torch reads no compressed files")
+            raise make_unreadable_error(
+                file, "it is compressed, and torch reads no compressed files"
+            )
     return file

@@ -632,7 +632,7 @@ def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
     return [curve.last[..., np.isin(curve.layers, common), :] for curve in curves]
 
 
-def subtract_each(values: np.ndarray, subtrahends: np.ndarray) -> np.ndarray:
+def subtract_all_pairs(values: np.ndarray, subtrahends: np.ndarray) -> np.ndarray:
     """Subtract all of `subtrahends` (..., b, 17) from all of `values` (..., a, 17), to (..., a, b, 17)."""
     return values[..., :, None, :] - subtrahends[..., None, :, :]
 

@@ -63,7 +63,8 @@ def fetch(job: SourceJob, urls: Sequence[str], output: Path) -> None:
         is_pinned = job.sha256 or job.git_blob
         if is_pinned and output.exists():
             with suppress(ValueError):
-                return _require(output, job)
+                _require_digests(output, job)
+                return
         url = _download_first(job, urls, output)
         if not is_pinned:
             logger.warning(
@@ -74,7 +75,6 @@ def fetch(job: SourceJob, urls: Sequence[str], output: Path) -> None:
                 job.source,
                 compute_sha256(output),
             )
-    return None
 
 
 def _download_first(job: SourceJob, urls: Sequence[str], output: Path) -> str:
@@ -110,7 +110,7 @@ def _download(job: SourceJob, url: str, output: Path) -> None:
     """Download from one address, unpack the file and verify it."""
     with tempfile.TemporaryDirectory(dir=output.parent) as folder:
         file = _download_and_unpack(url, job.member, Path(folder))
-        _require(file, job)
+        _require_digests(file, job)
         file.replace(output)
 
 
@@ -242,7 +242,7 @@ def _copy(url: str, output: str, _: object) -> None:
     shutil.copyfile(find_local_file(url) or url, output)
 
 
-def _require(file: Path, job: SourceJob) -> None:
+def _require_digests(file: Path, job: SourceJob) -> None:
     """Raise ValueError if a file does not have the digests of its source."""
     if job.sha256 is not None and (digest := compute_sha256(file)) != job.sha256:
         raise ValueError(f"its SHA-256 is {digest}, but {job.sha256} is expected")

@@ -333,7 +333,7 @@ def _show_node(node: Node, invisible: InvisibleNamespaces) -> str:
 def _show_link(link: Wikilink, invisible: InvisibleNamespaces) -> str:
     target = str(link.title).strip()
     prefix, colon, _ = target.partition(":")
-    if invisible.has_link(target) or (colon and prefix in LANGUAGE_CODES):
+    if invisible.contains_target(target) or (colon and prefix in LANGUAGE_CODES):
         return ""
     if link.text is not None and link.text.nodes:
         return _show_nodes(link.text, invisible)

@@ -27,7 +27,7 @@ class InvisibleNamespaces(NamedTuple):
     media: frozenset[str] = frozenset({"file", "image", "media"})
     categories: frozenset[str] = frozenset({"category"})
 
-    def has_link(self, target: str) -> bool:
+    def contains_target(self, target: str) -> bool:
         """Return whether a link leads into one of the namespaces.
 
         Exports in other languages use names of media that their header does not list, such as `Bild` in German. In

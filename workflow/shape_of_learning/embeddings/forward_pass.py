@@ -109,7 +109,11 @@ class ForwardPass:
             state = self.run([np.zeros(1, dtype=np.int64)], 0).get("last_hidden_state")
         for module, argument, output in reversed(calls):
             # Dropout returns its argument.
-            if state is not None and _are_one(output, state) and not _are_one(argument, output):
+            if (
+                state is not None
+                and _share_memory(output, state)
+                and not _share_memory(argument, output)
+            ):
                 if all(weight.ndim == 1 for weight in module.parameters()):
                     return module
                 state = argument
@@ -584,7 +588,7 @@ def _are_positions(value: Any, count: int) -> bool:
     )
 
 
-def _are_one(first: "torch.Tensor", second: "torch.Tensor") -> bool:
+def _share_memory(first: "torch.Tensor", second: "torch.Tensor") -> bool:
     """Return whether two tensors share their memory."""
     return first.data_ptr() == second.data_ptr() and first.shape == second.shape
 

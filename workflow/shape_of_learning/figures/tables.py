@@ -103,10 +103,12 @@ def list_shown_checkpoints(inputs: FigureInputs) -> pd.DataFrame:
         return pd.DataFrame({"model": names, "revision": revisions}, dtype="str")
     verdicts = inputs.verdicts[inputs.verdicts["model"].isin(names)]
     shown_verdicts = verdicts[verdicts["shown"] != "no"]
-    return require(shown_verdicts, inputs, "the verdicts leave out every checkpoint")[CHECKPOINT]
+    return require_rows(shown_verdicts, inputs, "the verdicts leave out every checkpoint")[
+        CHECKPOINT
+    ]
 
 
-def require(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFrame:
+def require_rows(rows: pd.DataFrame, inputs: FigureInputs, lacking: str) -> pd.DataFrame:
     """Return the rows, or raise InputError if there are none."""
     if rows.empty:
         names = ", ".join(model.label for model in inputs.models)

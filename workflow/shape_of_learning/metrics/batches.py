@@ -207,13 +207,13 @@ class NeighbourLists(NamedTuple):
         return nearest[np.repeat(all_copies.cumsum() - all_copies, copies)]
 
     def recompute_neighbours(
-        self, presents: Iterable[np.ndarray], k: int, collapse: bool = True
+        self, subsets: Iterable[np.ndarray], k: int, collapse: bool = True
     ) -> Iterator[np.ndarray]:
         """Yield the result of :meth:`find_nearest` for subsets of the vectors.
 
         Parameters
         ----------
-        presents : iterable of ndarray of bool, shape (n,)
+        subsets : iterable of ndarray of bool, shape (n,)
             The vectors of each subset.
         k, collapse
             As in :meth:`find_nearest`.
@@ -227,7 +227,7 @@ class NeighbourLists(NamedTuple):
         # The near columns are enough for most vectors; the remaining vectors use all columns.
         near = self._read_columns(count_searched_neighbours(k))
         far = self._read_columns(m - 1)
-        for present in presents:
+        for present in subsets:
             copies = self._count_copies(present)
             other_vectors = int(np.count_nonzero(copies) if collapse else copies.sum()) - 1
             existing = max(min(k, other_vectors), 0)

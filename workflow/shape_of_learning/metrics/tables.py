@@ -27,7 +27,7 @@ from shape_of_learning.metrics.tidy import (
     MEASUREMENT_COLUMNS,
     UNDEFINED,
     TidyRow,
-    layer_table,
+    name_layer_table,
     read_tidy,
     shorten_number,
 )
@@ -85,7 +85,7 @@ def write_model_tables(
     @cache
     def read_family(revision: str, family: str) -> list[TidyRow]:
         layers = range(find_first_layer(family), model.layers + 1)
-        paths = [layer_table(folder / revision, family, layer) for layer in layers]
+        paths = [name_layer_table(folder / revision, family, layer) for layer in layers]
         return [row for path in paths for row in read_tidy(path)]
 
     values_by_series: list[tuple[MeasuredSeries, list[CheckpointValues]]] = []

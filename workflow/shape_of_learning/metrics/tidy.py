@@ -166,7 +166,7 @@ AVERAGED_LAYERS = {"block_outputs": 1, "all_layers": 0}  # the first layer of an
 FINAL_NORM = "final_norm"  # the only matrix of a model that holds no embeddings
 
 
-def layer_table(folder: Path, family: str, layer: int) -> Path:
+def name_layer_table(folder: Path, family: str, layer: int) -> Path:
     """Return the path of a layer's tidy table in the folder of a checkpoint's measurements."""
     return folder / family / f"layer_{layer}.csv"
 

@@ -62,14 +62,14 @@ def choose_layers(layers: int | Iterable[int] | None, last: int) -> list[int]:
     """Return layers as numbers from 0 to `last`; -1 is `last`, and a missing layer raises InputError."""
     if layers is None:
         return list(range(last + 1))
-    numbers = check_whole_numbers(layers)
+    numbers = read_layer_numbers(layers)
     for layer in numbers:
         if not -last - 1 <= layer <= last:
             raise InputError(f"there is no layer {layer}; layers are 0 to {last}")
     return list(dict.fromkeys(layer % (last + 1) for layer in numbers))
 
 
-def check_whole_numbers(layers: int | Iterable[int]) -> list[int]:
+def read_layer_numbers(layers: int | Iterable[int]) -> list[int]:
     """Return layers as a list; InputError if they are not whole numbers."""
     try:
         numbers = [index(layer) for layer in (layers if isinstance(layers, Iterable) else [layers])]

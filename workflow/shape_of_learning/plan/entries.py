@@ -45,7 +45,7 @@ from shape_of_learning.training.recipe import (
     Pretraining,
     PretrainingRecipe,
     name_step,
-    space_pretraining_steps,
+    space_steps,
 )
 from shape_of_learning.validation import (
     Name,
@@ -803,7 +803,7 @@ class PretrainingEntry(TrainedEntry):
 
     @cached_property
     def saved_steps(self) -> tuple[int, ...]:
-        return tuple(space_pretraining_steps(self.pretraining.last_step))
+        return tuple(space_steps(self.pretraining.last_step))
 
     @property
     def warmup_steps(self) -> int:
@@ -889,7 +889,7 @@ class FinetuningEntry(TrainedEntry):
 
     @cached_property
     def saved_steps(self) -> tuple[int, ...]:
-        return tuple(space_pretraining_steps(STEPS_PER_EPOCH * self.finetuning.epochs))
+        return tuple(space_steps(STEPS_PER_EPOCH * self.finetuning.epochs))
 
     @property
     def note(self) -> str:

@@ -42,7 +42,7 @@ def list_functions(file: Path) -> dict[str, ast.FunctionDef]:
 Text = Annotated[str, Field(min_length=1)]
 Target = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*\Z"), must_be("a name in small letters")]
 NAMED_COMPARISONS = " or ".join(f"`{name}`" for name in COMPARISONS)
-In = Annotated[
+UnitShare = Annotated[
     Literal["all", "any", "most", "together"]
     | Annotated[int, Field(ge=1)]
     | Annotated[float, Field(gt=0, lt=1)],
@@ -60,7 +60,7 @@ class CriterionEntry(Section):
     at_most: Number | None = None
     not_above: Number | None = None
     not_below: Number | None = None
-    share: In | None = Field(None, alias="in")
+    share: UnitShare | None = Field(None, alias="in")
 
     @model_validator(mode="after")
     def _check_comparison(self) -> "CriterionEntry":
@@ -247,7 +247,7 @@ def read_claims(file: Path) -> dict[str, Claim]:
 
 ALL = "all"  # models or estimators
 SHARED_MODULES = "shape_of_learning.figures"
-SHARED = Path(__file__).parents[1] / "figures"
+SHARED_FIGURES = Path(__file__).parents[1] / "figures"
 
 
 class TargetEntry(Section):
@@ -459,7 +459,7 @@ def _find_function(name: str, folder: Path) -> str:
     module, _, name = name.rpartition(".")
     own_file = folder / f"{module or 'figures'}.py"
     is_own = own_file.exists() or not module
-    file = own_file if is_own else SHARED / f"{module}.py"
+    file = own_file if is_own else SHARED_FIGURES / f"{module}.py"
     functions = list_functions(file) if file.exists() else {}
     if name not in functions:
         where = f"{folder / 'paper.yaml'}, which names a function of {file}"

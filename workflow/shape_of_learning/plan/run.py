@@ -52,7 +52,7 @@ from shape_of_learning.words import capitalise
 # Claims are not judged on a pretraining of this run with fewer steps.
 MIN_STEPS_FOR_CLAIMS = 1000
 # Families of measures that null models get, too.
-CONTROLLED = ("isotropy", "dimension", "linearity")
+CONTROL_FAMILIES = ("isotropy", "dimension", "linearity")
 # Kind of a table that figures read, tables/{kind}/{model}.csv -> the folder with its file for each checkpoint.
 CHECKPOINT_TABLES = {
     "weights": "weights",
@@ -130,7 +130,7 @@ class Run:
 
     # --- checkpoints
 
-    def lock_file(self, model: str) -> Path:
+    def name_lock_file(self, model: str) -> Path:
         """Return the file that pins the revisions of a model."""
         return self.locks / f"{model}.yaml"
 
@@ -139,7 +139,7 @@ class Run:
         if name not in self._series:
             series = resolve_checkpoints(
                 self.models[name],
-                self.lock_file(name),
+                self.name_lock_file(name),
                 known_failure=self._hub_failure,
                 say=self.say,
             )
@@ -156,8 +156,8 @@ class Run:
         """Write the locks of the models that were resolved."""
         for name, series in self._series.items():
             if series.is_new:
-                write_lock(self.lock_file(name), series.lock)
-                self.say(f"{self.lock_file(name)} is written: commit it with your results")
+                write_lock(self.name_lock_file(name), series.lock)
+                self.say(f"{self.name_lock_file(name)} is written: commit it with your results")
 
     def resolve(self) -> list[str]:
         """Resolve all models of the Hub; return an empty list, so that a rule can have this as its input.
@@ -179,9 +179,9 @@ class Run:
             return self.resolve_checkpoints(name).model
         return self.models[name].complete_shape(self._complete_shape(origin.name).shape)
 
-    def list_models(self, *kinds: str) -> list[str]:
-        """List the models whose weights come from some kinds of sources."""
-        return [name for name, model in self.models.items() if model.kind in kinds]
+    def list_models(self, kind: str) -> list[str]:
+        """List the models whose weights come from a kind of source."""
+        return [name for name, model in self.models.items() if model.kind == kind]
 
     def list_bad_verdicts(self, model: str) -> dict[str, str]:
         """Return the verdicts on the bad checkpoints of a model, by name."""
@@ -234,7 +234,7 @@ class Run:
             )
         if series.is_new:
             self.say(
-                f"NOTE: model `{name}` is not pinned yet; a run writes {self.lock_file(name)} as it starts"
+                f"NOTE: model `{name}` is not pinned yet; a run writes {self.name_lock_file(name)} as it starts"
             )
 
     def find_last_checkpoint(self, name: str) -> Checkpoint:
@@ -387,7 +387,7 @@ class Run:
             if "controls" in figure.reads and model in models
             for name in figure.estimators
         }
-        measures = [m for m in self.list_measures(model, revision) if m.family in CONTROLLED]
+        measures = [m for m in self.list_measures(model, revision) if m.family in CONTROL_FAMILIES]
         return [measure for measure in measures if measure.name in estimators]
 
     # --- measures of weights, and further tables
@@ -399,7 +399,8 @@ class Run:
         """
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
             return list(self.models)
-        return [name for name in self.models if name in self._find_readers(kind)]
+        readers = self._find_readers(kind)
+        return [name for name in self.models if name in readers]
 
     def _find_readers(self, kind: str) -> set[str]:
         """Find the models of the figures and tables that read tables of a kind."""
@@ -451,7 +452,8 @@ class Run:
         """List kind and model of the tables of some kinds that figures or tables of the run read."""
         tables: list[tuple[str, str]] = []
         for kind in kinds:
-            kind_tables = [(kind, name) for name in self.models if name in self._find_readers(kind)]
+            readers = self._find_readers(kind)
+            kind_tables = [(kind, name) for name in self.models if name in readers]
             tables += self.list_weight_tables() if kind == "weights" else kind_tables
         return tables
 

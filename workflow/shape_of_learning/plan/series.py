@@ -110,17 +110,17 @@ def resolve_checkpoints(
     """
     if model.kind != "repository":
         return _judge_model(model, EMPTY)
-    lock = old = read_lock(lock_file) or EMPTY
-    is_pinned, hub_failure = _is_pinned(model, old), ""
-    if not is_pinned or _list_main_branches(list_checkpoints(model, old) or [], old):
+    lock = old_lock = read_lock(lock_file) or EMPTY
+    is_pinned, hub_failure = _is_pinned(model, old_lock), ""
+    if not is_pinned or _list_main_branches(list_checkpoints(model, old_lock) or [], old_lock):
         try:
             if known_failure:
                 raise UnreachableError(known_failure)
             say(f"model `{model.name}`: asking the Hub for the commits and files of its revisions")
-            lock = pin_model(model, old)
+            lock = pin_model(model, old_lock)
         except UnreachableError as error:
             hub_failure = error.reason
-            lock = old if is_pinned else EMPTY
+            lock = old_lock if is_pinned else EMPTY
             is_unknown = model.hub_steps is not None and not model.hub_steps.is_list
             if not is_pinned and (is_unknown or not model.shape.is_whole()):
                 raise InputError(
@@ -128,24 +128,28 @@ def resolve_checkpoints(
                     "its shape"
                 ) from error
     series = _judge_model(model, lock)
-    return replace(series, lock=lock, is_new=lock not in (old, EMPTY), hub_failure=hub_failure)
+    return replace(series, lock=lock, is_new=lock not in (old_lock, EMPTY), hub_failure=hub_failure)
 
 
 def is_closed(model: Entry) -> bool:
     """Return whether the Hub hides a gated model from this user, who has no token or no access."""
     from shape_of_learning.checkpoints import hub
 
-    place = model.checkpoints[-1] if model.checkpoints else model.hub_steps
-    assert place is not None
-    return hub.lacks_access(place.repository, where=f"model `{model.name}`")
+    source = model.checkpoints[-1] if model.checkpoints else model.hub_steps
+    assert source is not None
+    return hub.lacks_access(source.repository, where=f"model `{model.name}`")
 
 
 def list_checkpoints(model: Entry, lock: Lock) -> list[Checkpoint] | None:
     """List the checkpoints of a model by step; None if that needs the Hub, since the lock lacks revisions."""
     checkpoints = list(model.checkpoints)
     if model.hub_steps is not None and model.hub_steps.is_list:
-        place = model.hub_steps.repository, model.hub_steps.subfolder
-        revisions = (r for r in lock.revisions.values() if (r.repository, r.subfolder) == place)
+        repository_and_folder = model.hub_steps.repository, model.hub_steps.subfolder
+        revisions = (
+            r
+            for r in lock.revisions.values()
+            if (r.repository, r.subfolder) == repository_and_folder
+        )
         names = [revision.revision for revision in revisions]
         if not model.hub_steps.has_all(names):
             return None
@@ -172,8 +176,8 @@ def _is_pinned(model: Entry, lock: Lock) -> bool:
     )
 
 
-def pin_model(model: Entry, old: Lock) -> Lock:
-    """Return a lock with the revisions, shape and tokenizer that an old lock lacks, from the Hub.
+def pin_model(model: Entry, old_lock: Lock) -> Lock:
+    """Return a lock with the revisions, shape and tokenizer that an old_lock lock lacks, from the Hub.
 
     Raises
     ------
@@ -186,8 +190,8 @@ def pin_model(model: Entry, old: Lock) -> Lock:
     from shape_of_learning.checkpoints import hub
 
     where = f"model `{model.name}`"
-    checkpoints = list_checkpoints(model, old)
-    chosen_names = old.chosen
+    checkpoints = list_checkpoints(model, old_lock)
+    chosen_names = old_lock.chosen
     hub_steps = model.hub_steps
     if checkpoints is None:
         assert hub_steps is not None
@@ -208,15 +212,15 @@ def pin_model(model: Entry, old: Lock) -> Lock:
                 f"{where}: `{hub_steps.repository}` has no {kind} like `{hub_steps.template.pattern}`; correct "
                 f"`repository` or `{key}`"
             )
-    new_places = _list_places(checkpoints, old)
-    repositories = _list_main_branches(checkpoints, old)
-    revisions = dict(old.revisions)
-    mains = dict(old.mains)
+    new_places = _list_places(checkpoints, old_lock)
+    repositories = _list_main_branches(checkpoints, old_lock)
+    revisions = dict(old_lock.revisions)
+    mains = dict(old_lock.mains)
     if new_places or repositories:
         new_revisions, new_mains = hub.resolve(new_places, repositories, where=where)
         revisions |= new_revisions
         mains |= new_mains
-    tokenizer = old.tokenizer if model.tokenizer else None
+    tokenizer = old_lock.tokenizer if model.tokenizer else None
     if model.tokenizer and (tokenizer is None or tokenizer.repository != model.tokenizer):
         revisions_by_name, _ = hub.resolve({"": Place(model.tokenizer, MAIN)}, [], where=where)
         main = revisions_by_name[""]
@@ -231,7 +235,7 @@ def pin_model(model: Entry, old: Lock) -> Lock:
         for checkpoint in checkpoints
         if not revisions[checkpoint.name].problem
     ]
-    shape = old.shape
+    shape = old_lock.shape
     if usable and (new_places or not shape.layers):
         shape = hub.read_listed_shape(usable[-1], where=where)
     return Lock(

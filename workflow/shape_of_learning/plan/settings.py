@@ -21,7 +21,7 @@ from shape_of_learning.metrics.measure_entry import AllowedRange, Measure, Value
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES, find_measure, list_measure_names
 from shape_of_learning.plan.entries import Precision
 from shape_of_learning.tasks.entry import TaskEntry
-from shape_of_learning.training.recipe import Threads
+from shape_of_learning.training.recipe import TenThousand
 from shape_of_learning.validation import (
     Name,
     Names,
@@ -203,7 +203,7 @@ class Forward(Section):
 
     precision: Precision = "float32"
     last_layer: LastLayer | Literal["both"] = "after_final_norm"
-    threads: Threads = 8
+    threads: TenThousand = 8
 
 
 class Embeddings(Section):

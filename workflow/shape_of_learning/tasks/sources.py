@@ -21,7 +21,7 @@ Record = Mapping[str, Any]
 
 # The task `topic`.
 # The label of the longest article, of the next one, and so on; both labels then have about as much text.
-GROUPS = (0, 1, 1, 0, 0, 1, 1, 0)
+LABELS = (0, 1, 1, 0, 0, 1, 1, 0)
 HELD_OUT_SHARE = 0.2  # of the paragraphs of each article
 MIN_EXAMPLES = 10  # in each split; a score of fewer examples would mean little
 DEFAULT_LIMITS = {"train": 2000, "held_out": 500}
@@ -100,9 +100,9 @@ def make_topic_task(text: str, *, seed: int, limits: Mapping[str, int], corpus: 
     """
     rng = random_stream(seed, "task topic")
     articles = [article for article in text.split("\n\n") if article.strip()]
-    if len(articles) < len(GROUPS):
+    if len(articles) < len(LABELS):
         raise InputError(
-            f"{corpus} has {len(articles)} articles, but the task `topic` needs at least {len(GROUPS)}; "
+            f"{corpus} has {len(articles)} articles, but the task `topic` needs at least {len(LABELS)}; "
             "raise `corpus.first_bytes`, or give a larger corpus in corpus.sources"
         )
     all_examples = _make_examples(articles, rng)
@@ -124,15 +124,16 @@ def make_topic_task(text: str, *, seed: int, limits: Mapping[str, int], corpus: 
 
 def _make_examples(articles: Sequence[str], rng: np.random.Generator) -> list[Example]:
     longest = heapq.nlargest(
-        len(GROUPS), range(len(articles)), key=lambda number: (len(articles[number]), -number)
+        len(LABELS), range(len(articles)), key=lambda number: (len(articles[number]), -number)
     )
-    labels = dict(zip(longest, GROUPS, strict=True))
+    labels = dict(zip(longest, LABELS, strict=True))
     sentences = list_sentences((number, articles[number]) for number in longest)
     held_out: set[str] = set()
     for number in longest:  # within each article, so that all are in both splits
         paragraphs = list(dict.fromkeys(s.group for s in sentences if s.article == number))
-        share = max(round(HELD_OUT_SHARE * len(paragraphs)), min(1, len(paragraphs) - 1))
-        held_out |= {paragraphs[place] for place in rng.permutation(len(paragraphs))[:share]}
+        number_held_out = max(round(HELD_OUT_SHARE * len(paragraphs)), min(1, len(paragraphs) - 1))
+        places = rng.permutation(len(paragraphs))[:number_held_out]
+        held_out |= {paragraphs[place] for place in places}
     return [
         Example(SPLITS[s.group in held_out], labels[s.article], s.group, s.text) for s in sentences
     ]
@@ -146,11 +147,11 @@ def _balance_examples(
         [example for example in examples if example.label == label] for label in (0, 1)
     ]
     label_size = min(limit // 2, *map(len, examples_by_label))
-    selected_groups = [
-        select_examples(group, rng.permutation(len(group)).tolist(), label_size)
-        for group in examples_by_label
+    selected_by_label = [
+        select_examples(label_examples, rng.permutation(len(label_examples)).tolist(), label_size)
+        for label_examples in examples_by_label
     ]
-    selected_examples = [example for group in selected_groups for example in group]
+    selected_examples = [example for examples in selected_by_label for example in examples]
     return [selected_examples[place] for place in rng.permutation(len(selected_examples))]
 
 

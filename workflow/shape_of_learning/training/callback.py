@@ -29,7 +29,7 @@ from shape_of_learning.one_model.measurement import (
     measure_states,
     require_layers,
 )
-from shape_of_learning.one_model.request import check_whole_numbers, choose_layers
+from shape_of_learning.one_model.request import choose_layers, read_layer_numbers
 from shape_of_learning.one_model.sample import (
     Request,
     find_role,
@@ -143,7 +143,7 @@ class ShapeProbe:
         self.texts = list_texts(texts)
         self._measures = find_measures(measures)
         self.measures = tuple(measure.name for measure in self._measures)
-        self.layers = None if layers is None else check_whole_numbers(layers)
+        self.layers = None if layers is None else read_layer_numbers(layers)
         self.bands, self.table, self.name = _check_bands(bands or {}), Path(table), name
         banded_measures = {key.partition(LAYER_MARK)[0] for key in self.bands}
         if unknown := banded_measures - set(self.measures):

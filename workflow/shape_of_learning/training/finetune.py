@@ -19,7 +19,7 @@ from shape_of_learning.training.recipe import (
     FINETUNING_BETAS,
     STEPS_PER_EPOCH,
     FinetuningRecipe,
-    space_pretraining_steps,
+    space_steps,
 )
 from shape_of_learning.training.train import list_versions, make_deterministic, save_step, train
 
@@ -107,7 +107,7 @@ def finetune(
             "model": model,
         }
         steps_by_update: dict[int, list[int]] = {}
-        for step in space_pretraining_steps(steps):
+        for step in space_steps(steps):
             update = math.ceil(step * updates_per_epoch / STEPS_PER_EPOCH)
             steps_by_update.setdefault(update, []).append(step)
         for update in updates:

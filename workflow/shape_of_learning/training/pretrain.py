@@ -17,11 +17,7 @@ from shape_of_learning.embeddings.hooks import record_states
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
 from shape_of_learning.random_streams import random_stream, stream_seed
-from shape_of_learning.training.recipe import (
-    PRETRAINING_BETAS,
-    PretrainingRecipe,
-    space_pretraining_steps,
-)
+from shape_of_learning.training.recipe import PRETRAINING_BETAS, PretrainingRecipe, space_steps
 from shape_of_learning.training.train import (
     format_terms,
     list_versions,
@@ -58,7 +54,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
         Name of the model. It decides the random numbers, except in a twin, which has the numbers of its original.
     destination : Path
         Folder that appears when all steps are saved. It holds one folder in Hugging Face format per step of
-        :func:`.space_pretraining_steps`, called ``step{N}``, with the tokenizer and a ``checkpoint.json``. This states
+        :func:`.space_steps`, called ``step{N}``, with the tokenizer and a ``checkpoint.json``. This states
         the step, the number of tokens so far, the loss on held-out text (nats per predicted token), the regulariser's
         term on that text if there is one, the length of the training text, and the recipe.
 
@@ -105,7 +101,7 @@ def pretrain(text: str, recipe: PretrainingRecipe, *, model: str, destination: P
             betas=PRETRAINING_BETAS,
             name=model,
         )
-        steps_to_save = set(space_pretraining_steps(recipe.last_step))
+        steps_to_save = set(space_steps(recipe.last_step))
         for step in updates:
             if step not in steps_to_save:
                 continue

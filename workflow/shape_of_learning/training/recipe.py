@@ -39,10 +39,10 @@ RECORD_KEYS = (
 
 Positive = Annotated[float, Field(gt=0), number_reader]
 Million = Annotated[int, Field(ge=1, le=1_000_000)]
-Threads = Annotated[int, Field(ge=1, le=10_000)]
+TenThousand = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def space_pretraining_steps(last_step: int) -> list[int]:
+def space_steps(last_step: int) -> list[int]:
     """Return the log-spaced steps 0, 1, 2, 4, 8, ..., as at the start of Pythia, and the last step.
 
     Parameters
@@ -57,7 +57,7 @@ def space_pretraining_steps(last_step: int) -> list[int]:
 
     Examples
     --------
-    >>> space_pretraining_steps(10)
+    >>> space_steps(10)
     [0, 1, 2, 4, 8, 10]
     """
     powers = [2**i for i in range(last_step.bit_length()) if 2**i < last_step]
@@ -95,7 +95,7 @@ class Pretraining(Section):
     learning_rate: Positive
     warmup_steps: int = Field(ge=0, le=10**9)
     last_step: int = Field(ge=1, le=10**9)
-    threads: Threads
+    threads: TenThousand
     regulariser: Literal["none", "cosine", "mse"] = "none"
     strength: Positive | None = None
     twin_of: Name | None = None
@@ -185,14 +185,14 @@ class FinetuningRecipe(Section):
         Seed of the order of the examples, of dropout and of the task's head. It does not depend on the model, so all
         models get the examples in the same order.
     threads : int
-        Threads of torch, on which the order of floating-point sums depends.
+        TenThousand of torch, on which the order of floating-point sums depends.
     """
 
     learning_rate: Positive
     batch_size: Million
-    epochs: Threads
+    epochs: TenThousand
     seed: int = Field(ge=0, le=2**63 - 1)
-    threads: Threads
+    threads: TenThousand
 
     def learning_rate_at(self, update: int, updates: int) -> float:
         """Return the learning rate of update number `update`, from 0, of `updates` updates."""
