@@ -87,7 +87,7 @@ ENTRIES = [
     ({"path": "nowhere"}, "nowhere/config.json is missing"),
     ({"path": "x", "training": {"tokens_per_step": 3}}, "needs `training.steps`"),
     ({**HUB, "training": {"steps": [1]}}, "has one of `training.steps` and `training.revision`"),
-    ({**HUB, "training": {"revision": "s{stpe}", "steps": [1]}}, "`s{stpe}` or `repository` may have"),
+    ({**HUB, "training": {"revision": "s{stpe}", "steps": [1]}}, "`subfolder` together may have"),
     ({**HUB, "training": {"revision": "s{step}", "steps": [1, 1]}}, "`training.steps` must be `all`"),
     ({**HUB, "training": {"revision": "s{step}", "steps": [2], "last_step": 1}}, "step 2"),
     (

@@ -256,7 +256,7 @@ def test_a_refused_connection_is_retried_and_then_reported(hub, pin, tmp_path):
 def test_without_a_network_files_come_from_the_cache_or_are_refused(hub, pin, tmp_path):
     weights = pin("org/whole", "main")
     sentence = fetch("http://127.0.0.1:9", tmp_path, weights, HF_HUB_OFFLINE="1")
-    assert "HF_HUB_OFFLINE forbids to ask for it" in sentence
+    assert "HF_HUB_OFFLINE forbids asking for it" in sentence
     variables = make_environment(hub.endpoint, tmp_path)
     download = "import huggingface_hub as h; h.snapshot_download('org/whole')"
     subprocess.run([sys.executable, "-c", download], env={**os.environ, **variables}, check=True)

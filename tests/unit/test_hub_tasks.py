@@ -108,7 +108,7 @@ def test_a_data_set_becomes_a_task_and_again_from_the_cache(hub, tmp_path):
     assert all(f"`{revision}`" in other["a"] for revision in (hub.first, hub.second))
     assert "cannot be read (Couldn't find cache" in other["b"]
     nothing = make_tasks(tmp_path, pairs, {**offline, "HF_HOME": str(tmp_path / "nothing")})
-    assert "HF_HUB_OFFLINE forbids to ask for it" in nothing["pairs"]
+    assert "HF_HUB_OFFLINE forbids asking for it" in nothing["pairs"]
 
 
 def test_a_missing_column_split_or_data_set_is_named(hub, tmp_path):

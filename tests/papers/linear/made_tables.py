@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from figure_tables import BY_DEPTH, BY_STEP
-from papers.linear.changed_blocks import ABOVE, BELOW, KINDS, ORDERS, PERCENT
+from papers.linear.changed_blocks import KINDS, LOWER_KINDS, ORDERS, PERCENT, UPPER_KINDS
 from papers.linear.edits import EDIT_COLUMNS
 from papers.linear.maps import FIT_ERROR_COLUMNS
 
@@ -22,8 +22,8 @@ AXES = {
 def select_drawn(table):
     """Select perplexities of the upper panels, and percentages of the lower panels."""
     return table.assign(
-        perplexity=table["perplexity"].where(table["kind"].isin(ABOVE)),
-        **{PERCENT: table[PERCENT].where(table["kind"].isin(BELOW))},
+        perplexity=table["perplexity"].where(table["kind"].isin(UPPER_KINDS)),
+        **{PERCENT: table[PERCENT].where(table["kind"].isin(LOWER_KINDS))},
     )
 
 
