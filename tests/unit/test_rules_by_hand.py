@@ -1,6 +1,7 @@
 """The claims of the papers, judged on numbers made by hand: verdicts follow the sentences of the claims."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from shape_of_learning.claims.criteria import list_criteria
 from shape_of_learning.claims.evidence import ClaimData, Evidence
 from shape_of_learning.claims.judgement import judge
 from shape_of_learning.claims.page import describe_finding, write_page
+from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.metrics.suspects import COPIES, find_reasons
 from shape_of_learning.plan.run import collect_near_duplicate_limits
@@ -261,6 +263,50 @@ def test_encoders_with_alike_profiles_are_alike(profiles, verdict):
     }
     curves = {(f"e{i}", "anisotropy"): make_curve({0: p}, 1e-4) for i, p in enumerate(profiles)}
     assert judge(claim, Evidence(models, curves)).verdict == verdict
+
+
+def test_the_order_of_the_models_of_a_run_decides_nothing():
+    claim, levels = CLAIMS["encoders_are_alike"], {"b0": 0.10, "b1": 0.15, "r": 0.40}
+    curves = {(n, "anisotropy"): make_curve({0: [v] * 6}, 1e-4) for n, v in levels.items()}
+    reasons = set()
+    for names in permutations(levels):
+        models = {n: EvidenceModel(n, "encoder", 6, family=n[0]) for n in names}
+        reasons.add(judge(claim, Evidence(models, curves)).because)
+    assert len(reasons) == 1
+
+
+def test_a_claim_on_a_group_keeps_all_models_of_the_group():
+    """`applies_to` is for runs without any of the claim's models."""
+    claim = replace(CLAIMS["encoders_are_alike"], models="all", applies_to="encoders")
+    models = {name: EvidenceModel(name, "decoder", 6) for name in ("d", "e")}
+    assert claim.restrict_to_run(models) is claim
+    assert replace(claim, models=["x"]).restrict_to_run(models).models == "encoders"
+
+
+def test_a_rule_on_all_units_together_needs_a_statistic_of_all():
+    claim = replace(
+        CLAIMS["encoders_are_alike"],
+        statistic="mean_over_layers",
+        arguments={},
+        supported=read_condition({"in": "together", "above": 0.5}),
+    )
+    curves = {("e", "anisotropy"): make_curve({0: [0.2] * 6}, 1e-4)}
+    models = {"e": EvidenceModel("e", "encoder", 6)}
+    with pytest.raises(InputError, match="leave `in: together` out"):
+        judge(claim, Evidence(models, curves))
+
+
+@pytest.mark.parametrize(("blocks", "peak"), [(10, 8), (12, 9), (8, 6)])
+def test_the_middle_of_a_model_does_not_depend_on_the_state_of_its_last_layer(blocks, peak):
+    """A peak at three quarters of the depth is not in the middle, before the final norm or after it."""
+    claim = CLAIMS[BELL]
+    reach = max(peak, blocks - peak) + 1
+    profile = [0.1 + 0.1 * (1 - abs(block - peak) / reach) for block in range(1, blocks + 1)]
+    models = {"d": EvidenceModel("d", "decoder", blocks)}
+    for is_before_norm in (False, True):
+        curve = replace(make_curve({0: profile}, 1e-4), is_before_norm=is_before_norm)
+        judgement = judge(claim, Evidence(models, {("d", "anisotropy"): curve}))
+        assert judgement.verdict == "contradicted"
 
 
 def test_seeds_of_one_encoder_are_not_compared_as_models():

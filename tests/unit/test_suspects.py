@@ -145,11 +145,22 @@ def test_two_models_have_one_sentence_on_their_dimensions():
         make_model_rows("a", "") + make_model_rows("b", "copies"), models
     )
     assert len(sentences) == 3
-    assert re.search("TwoNN is suspect in all . blocks of B", sentences[-1])
+    assert re.search("TwoNN is suspect in the only block of B", sentences[-1])
     sentences = find_all_sentences(
         make_model_rows("a", "copies") + make_model_rows("b", "copies"), models
     )
-    assert re.search("suspect in all . blocks of A and all . blocks of B", sentences[-1])
+    assert re.search("suspect in the only block of A and the only block of B", sentences[-1])
+
+
+def test_not_all_blocks_have_a_dimension_if_some_are_suspect_or_undefined():
+    model = [NamedCheckpoint("a", "A", "main")]
+    rows = make_rows("mle", [5, 12, 12, 12, 40])
+    rows[-1]["reason"] = "wide interval"
+    undefined = make_rows("mle", [5, 12, 12, 12, float("nan")])
+    for some_rows in (rows, undefined):
+        named_rows = [row | {"model": "a", "revision": "main"} for row in some_rows]
+        (*_, sentence) = find_all_sentences(named_rows, model)
+        assert "12 in blocks 1 to 3 of A" in sentence
 
 
 def test_a_sentence_names_the_median_of_local_dimensions_and_a_mean_far_above_it():

@@ -135,11 +135,9 @@ def _say_anisotropy(curves: Curves) -> str:
     plateau = _find_layers_around(values, max(values, key=values.__getitem__))
     where = f" in {name_blocks(plateau)}" if plateau != anisotropic_blocks else ""
     plateau_words = f"({format_range((values[layer] for layer in plateau), '.2f')}{where})"
-    blocks = (
-        f"all {len(rows)} blocks"
-        if len(anisotropic_blocks) == len(rows)
-        else name_blocks(anisotropic_blocks)
-    )
+    is_everywhere = len(anisotropic_blocks) == len(rows) > 1
+    is_everywhere &= not curves.list_undefined_blocks(ANISOTROPY)
+    blocks = f"all {len(rows)} blocks" if is_everywhere else name_blocks(anisotropic_blocks)
     sentence = f"anisotropy is {ANISOTROPIC:g} or more in {blocks} {plateau_words}"
     massive_clause = _say_without_massive(curves, anisotropic_blocks)
     return f"{begin}{sentence}{massive_clause}{_say_undefined_anisotropy(curves)}."
@@ -263,7 +261,9 @@ def _say_dimension_of(curves: Curves, measure: str) -> str:
         details.append(f"undefined in {name_blocks(undefined_blocks)}")
     if len(top) == len(reliable_rows):
         bracket = f" ({', '.join(details)})" if details else ""
-        return f"{highest} in all blocks of {curves.label}{bracket}"
+        is_everywhere = len(top) == len(rows) and not undefined_blocks
+        where = "all blocks" if is_everywhere else name_blocks(top)
+        return f"{highest} in {where} of {curves.label}{bracket}"
     bracket = "; ".join(filter(None, (highest, ", ".join(details))))
     return f"highest in {name_blocks(top)} of {curves.label} ({bracket})"
 
@@ -278,8 +278,8 @@ def _say_doubts(models: Sequence[Curves], measure: str) -> str:
         reasons.update(reason for row_reasons in block_reasons for reason in row_reasons)
         if block_reasons:
             share = "all" if len(block_reasons) == len(rows) else f"{len(block_reasons)} of"
-            whose = f" of {curves.label}" if len(models) > 1 else ""
-            counts.append(f"{share} {len(rows)} blocks{whose}")
+            blocks = f"{share} {len(rows)} blocks" if len(rows) > 1 else "the only block"
+            counts.append(blocks + (f" of {curves.label}" if len(models) > 1 else ""))
     if not counts:
         return ""
     where = " and ".join(counts)

@@ -1,12 +1,16 @@
 """Figures of twins, of changes by fine-tuning and of errors of tokens."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import figure_tables as made
 from papers.linear.maps import FIT_ERROR_COLUMNS
+from shape_of_learning.figures.job import make_drawn_measures
 from shape_of_learning.figures.style import SUSPECT
+from shape_of_learning.metrics.registry import find_measure
 from shape_of_learning.training.train import TRAINING_COLUMNS
 
 
@@ -69,25 +73,40 @@ def test_a_twin_that_diverged_has_no_loss():
     assert loss[["value", "difference"]].isna().all()
 
 
+def make_jackknife(rows, change):
+    """Make the jackknife values of layers: without group g, a value is larger by `change(row, g)`."""
+    keys = ("model", "revision", "step", "estimator", "layer", "value")
+    return pd.DataFrame(
+        {
+            **{key: row[key] for key in keys},
+            **{f"without_{group}": row["value"] + change(row, group) for group in range(16)},
+        }
+        for row in rows
+        if row["layer"] != ""
+    )
+
+
 def test_the_change_by_a_fine_tuning_is_the_difference_of_its_last_and_first_step():
     names = ("linearity_increment", "linearity_increment_adjusted")
     rows = [
         r for m in ("a0", "a1") for r in made.make_model_rows(m, steps=(0, 128), estimators=names)
     ]
     training = [make_steps(f"a{seed}", origin="gpt", task="t", seed=seed) for seed in (0, 1)]
+    measures = make_drawn_measures([find_measure(name).configure(name, {}) for name in names])
     # Without group g each layer is larger by g at the last step, and so is the change.
-    jackknife = pd.DataFrame(
-        {
-            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
-            **{f"without_{group}": row["value"] + group * (row["step"] > 0) for group in range(16)},
-        }
-        for row in rows
-        if row["layer"] != ""
-    )
-    drawing = draw_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
+    jackknife = make_jackknife(rows, lambda row, group: group * (row["step"] > 0))
+    draw = partial(draw_trainings, "changes_by_finetuning", rows, measures, *training)
+    drawing = draw(jackknife=jackknife)
     half = 2.131 * np.sqrt(15 / 16 * np.square(np.arange(16) - 7.5).sum())
-    (bar, *_) = drawing.figure.axes[0].collections[0].get_segments()
+    (bar, *_) = drawing.figure.axes[1].collections[0].get_segments()
     assert np.ptp(bar[:, 0]) == pytest.approx(2 * half, rel=1e-3)
+    # The paper's score has no interval, and neither has a mean with a block that has none.
+    assert drawing.table.groupby("estimator")["low"].count().to_dict() == dict(
+        zip(names, (0, 2), strict=True)
+    )
+    is_first_block = jackknife["layer"] == 1
+    jackknife.loc[is_first_block, [f"without_{group}" for group in range(16)]] = np.nan
+    assert draw(jackknife=jackknife).table["low"].isna().all()
     means = {(r["model"], r["estimator"], r["step"]): r["value"] for r in rows if r["layer"] == ""}
     for row in drawing.table.to_dict("records"):
         first, last = (means[row["model"], row["estimator"], step] for step in (0, 128))
@@ -96,17 +115,13 @@ def test_the_change_by_a_fine_tuning_is_the_difference_of_its_last_and_first_ste
 
 
 def test_bars_of_seeds_do_not_cover_each_other():
-    names, seeds = ("linearity_increment",), [f"gpt on t, seed {seed}" for seed in range(3)]
+    names, seeds = (
+        ("linearity_increment_adjusted",),
+        [f"gpt on t, seed {seed}" for seed in range(3)],
+    )
     rows = [r for m in seeds for r in made.make_model_rows(m, steps=(0, 8), estimators=names)]
     training = [make_steps(m, origin="gpt", task="t", seed=n) for n, m in enumerate(seeds)]
-    jackknife = pd.DataFrame(
-        {
-            **{key: row[key] for key in ("model", "step", "estimator", "layer", "value")},
-            **{f"without_{group}": row["value"] + group * row["step"] for group in range(16)},
-        }
-        for row in rows
-        if row["layer"] != ""
-    )
+    jackknife = make_jackknife(rows, lambda row, group: group * row["step"])
     drawing = draw_trainings("changes_by_finetuning", rows, names, *training, jackknife=jackknife)
     (axes,) = drawing.figure.axes
     heights = [bar[0, 1] for bar in axes.collections[0].get_segments()]

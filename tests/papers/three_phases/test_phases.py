@@ -1,5 +1,7 @@
 """Phases of a training, as the claims of this paper judge them."""
 
+from dataclasses import replace
+
 import pytest
 
 from made_claims import CLAIMS, make_curve
@@ -50,6 +52,18 @@ def test_each_phase_and_their_order_are_judged(last_layer, verdicts):
         "phases_come_in_this_order",
     )
     assert [judge_curve(claim, last_layer) for claim in claims] == verdicts
+
+
+def test_the_beginning_is_a_tenth_of_the_training_and_not_of_the_measured_steps():
+    values = {500: 100, 5000: 99, 14_000: 60, 40_000: 90, 80_000: 95, 125_000: 92}
+    curve = make_curve({step: [1, value] for step, value in values.items()}, 1e-3)
+    claim = CLAIMS["representations_collapse_at_first"]
+    (name,) = claim.estimators
+    verdicts = [
+        judge(claim, Evidence({"d": replace(MODEL, last_step=last)}, {("d", name): curve})).verdict
+        for last in (143_000, 130_000)
+    ]
+    assert verdicts == ["supported", "contradicted"]
 
 
 def test_the_sentence_describes_the_last_layer():

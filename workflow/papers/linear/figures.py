@@ -11,7 +11,12 @@ from matplotlib.patches import Patch
 from shape_of_learning.figures import captions, marks, scales, style
 from shape_of_learning.figures.inputs import FigureInputs
 from shape_of_learning.figures.output import Drawing, make_drawing
-from shape_of_learning.figures.tables import select_averages, select_layers
+from shape_of_learning.figures.tables import (
+    CHECKPOINT,
+    list_shown_checkpoints,
+    select_averages,
+    select_layers,
+)
 from shape_of_learning.metrics.intervals import interval
 from shape_of_learning.metrics.tidy import GROUPS
 from shape_of_learning.words import capitalise
@@ -86,8 +91,9 @@ def linearity_by_depth(inputs: FigureInputs) -> Drawing:
     grid[0, 0].set_ylim(lowest - margin, 1 + margin)
     marks.name_lines(grid[0, -1:], lines)
     thin_lines = "Thin lines: scores on windows that were not used to fit the map."
+    described_rows = adjusted_rows if adjusted_rows["value"].notna().any() else table
     return make_drawing(
-        inputs, figure, table, thin_lines, captions.describe_estimates(adjusted_rows)
+        inputs, figure, table, thin_lines, captions.describe_estimates(described_rows)
     )
 
 
@@ -232,7 +238,7 @@ def _scale_axes(panels: Mapping[str, Axes]) -> None:
         if name in SHARES:
             high = min((low + high + span) / 2, 1 + MARGIN * span)  # no share is above 1
             axes.set_ylim(high - span, high)
-        else:
+        elif np.isfinite(axes.dataLim.y1):  # some value is defined
             axes.set_ylim(0, axes.dataLim.y1 / (1 - MARGIN))
 
 
@@ -250,8 +256,11 @@ def changes_by_finetuning(inputs: FigureInputs) -> Drawing:
         for (n, group), values in changes
     ]
     note = f"Mean and standard deviation over seeds: {'; '.join(means)}."
+    withheld_labels = [m.label for m in inputs.measures if not m.conditions.has_interval]
     notes = (
         "Dots: seeds; bars: 95 % intervals over windows.",
+        *(f"{label}: no bars, since coverage is not established." for label in withheld_labels),
+        *captions.describe_omissions(inputs),
         note,
         captions.describe_sample(inputs, captions.count_vectors(inputs, means_by_step)),
     )
@@ -318,23 +327,29 @@ def _tabulate_changes(inputs: FigureInputs, means: pd.DataFrame) -> pd.DataFrame
         change=table["last"] - table["first"], setting=table["model"].map(settings)
     )
     table = table.join(training[["task", "seed"]], on="model")
-    table = table.join(
-        _compute_change_intervals(inputs.tables["jackknife"]), on=["model", "estimator"]
-    )
+    table = table.join(_compute_change_intervals(inputs), on=["model", "estimator"])
     names = ["model", "setting", "task", "seed", "estimator", "first", "last", "change"]
     return table[[*names, "low", "high"]]
 
 
-def _compute_change_intervals(jackknife: pd.DataFrame) -> pd.DataFrame:
-    """Compute the paired interval of the change of a mean over blocks, from the first step to the last."""
+def _compute_change_intervals(inputs: FigureInputs) -> pd.DataFrame:
+    """Compute the paired interval of the change of a mean over blocks, from the first shown step to the last.
+
+    A mean over blocks has no interval if a block or the measure has none.
+    """
     values = ["value", *(f"without_{group}" for group in range(GROUPS))]
-    blocks = jackknife[jackknife["layer"] >= 1].sort_values("step", kind="stable")
+    shown_rows = inputs.tables["jackknife"].merge(list_shown_checkpoints(inputs), on=CHECKPOINT)
+    blocks = shown_rows[(shown_rows["layer"] >= 1) & shown_rows["value"].notna()]
     keys = ["model", "estimator"]
-    means = blocks.groupby([*keys, "step"])[values].mean()
+    groups = blocks.sort_values("step", kind="stable").groupby([*keys, "step"])[values]
+    means = groups.mean().where(groups.count().eq(groups.size(), axis=0))
     ends = means.groupby(keys)
     change = ends.nth(-1).droplevel("step") - ends.nth(0).droplevel("step")
     low, high = interval(change["value"].to_numpy(), change[values[1:]].to_numpy())
-    return pd.DataFrame({"low": low, "high": high}, change.index)
+    intervals = pd.DataFrame({"low": low, "high": high}, change.index)
+    names = [measure.name for measure in inputs.measures if not measure.conditions.has_interval]
+    intervals.loc[intervals.index.isin(names, level="estimator")] = np.nan
+    return intervals
 
 
 def _mix_with_white(share: float) -> tuple[float, ...]:

@@ -29,6 +29,7 @@ from shape_of_learning.claims.evidence import (
     select_common_layers,
 )
 from shape_of_learning.claims.statistics import MOST_LAYERS
+from shape_of_learning.words import enumerate_items
 
 HALF = 0.5  # a share of the blocks
 CHANGES = ("dropped", "replaced")
@@ -62,11 +63,14 @@ def increments_less_outputs(data: ClaimData, estimators: tuple[str, str]) -> Uni
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
-        increment, whole = select_common_layers(curves)
+        if not (common := select_common_layers(curves)):
+            continue
+        increment, whole = common
         units[name] = {
             "difference": bound_by_jackknife((increment - whole).mean(axis=-2)),
             "of_layers": find_ceiling(bound_by_jackknife(increment - whole), MOST_LAYERS),
         }
+    data.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at a block")
     return units
 
 
@@ -89,7 +93,9 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
     """
     units = {}
     for name, curves in data.select_curves(*estimators).items():
-        ratio, whole, increment = select_common_layers(curves)
+        if not (common := select_common_layers(curves)):
+            continue
+        ratio, whole, increment = common
         correlation = bound_by_jackknife(_rank_correlation(ratio, whole - increment))
         if np.isnan(correlation.estimate).any():
             correlation = make_undecided(correlation)
@@ -99,6 +105,7 @@ def norms_beside_linearity(data: ClaimData, estimators: tuple[str, str, str]) ->
             "gain": bound_by_jackknife((whole - increment).mean(axis=-2)),
             "rank_correlation": replace(correlation, limits=(-1, 1)),
         }
+    data.require(units, f"{enumerate_items([f'`{name}`' for name in estimators])} at a block")
     return units
 
 
@@ -190,8 +197,9 @@ def twins_less_originals(
     layer_ceilings = {}
     for name, (twin,) in data.select_curves(*estimators).items():
         for original in data.find_curves(data.models[name].origin, *estimators):
-            if original.steps[-1] == twin.steps[-1]:
-                twin_values, original_values = select_common_layers([twin, original])
+            common = select_common_layers([twin, original])
+            if common and original.steps[-1] == twin.steps[-1]:
+                twin_values, original_values = common
                 difference = (twin_values - original_values)[..., 0]
                 values[name] = difference.mean(axis=-1)
                 layer_ceilings[name] = find_ceiling(bound_exactly(difference), MOST_LAYERS).estimate

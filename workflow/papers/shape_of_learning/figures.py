@@ -248,7 +248,8 @@ def _describe_massive_tokens(inputs: FigureInputs, massive_rows: pd.DataFrame) -
             continue
         portion = f"{number:,} of {n:,} tokens ({100 * number / n:.2g} %)"
         sentences.append(
-            f"{model.label}: {portion} are massive in some layer, and left out of every layer."
+            f"{model.label}: {portion} {'is' if number == 1 else 'are'} massive in some layer, and left out of every "
+            "layer."
         )
         model_rows = model_rows[model_rows["massive"] > 0]
         if model_rows.empty:  # the tokens are massive only before the final norm
@@ -256,8 +257,9 @@ def _describe_massive_tokens(inputs: FigureInputs, massive_rows: pd.DataFrame) -
         top_row = model_rows.loc[model_rows["massive_share"].idxmax()]
         share = f"{100 * top_row['massive_share']:.3g} % of the variance"
         description = _describe_most_frequent_tokens(top_row)
+        verb = "holds" if top_row["massive"] == 1 else "hold"
         sentences.append(
-            f"In layer {top_row['layer']}, {top_row['massive']:,} hold {share}; {description}."
+            f"In layer {top_row['layer']}, {top_row['massive']:,} {verb} {share}; {description}."
         )
     return sentences
 

@@ -52,8 +52,8 @@ def peak_in_the_middle(data: ClaimData, estimators: tuple[str], dip: float) -> U
         number = values.shape[-2]
         outer = max(2, round(OUTER * number))
         ends = [*range(outer), *range(number - outer, number)]
-        # The values leave out the last block, since most models return it only after the final norm.
-        quarter = (number + 1) / 4
+        # The values may leave out the last block, since most models return it only after the final norm.
+        quarter = data.models[name].layers / 4
         middle = [
             place for place in range(outer, number - outer) if quarter < place + 1 < 3 * quarter
         ]

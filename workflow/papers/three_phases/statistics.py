@@ -30,7 +30,8 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
         last_layer = data.keep_layers(name, estimators[0], curve.layers == curve.layers[-1])
         height = np.log(last_layer.means) * (1 if falls_first else -1)
         last = height.shape[-2] - 1
-        is_early = curve.steps <= BEGINNING * curve.steps[last]
+        end = max(data.models[name].last_step or 0, curve.steps[last])
+        is_early = curve.steps <= BEGINNING * end
         falls = []
         rises = []
         compressions = []
@@ -43,10 +44,11 @@ def phases_of_last_layer(data: ClaimData, estimators: tuple[str], falls_first: b
                 rise = height[..., peak, :] - height[..., trough, :]
                 rises.append(bound_by_jackknife(rise))
                 if peak < last:
-                    end = height[..., peak, :] - height[..., last, :]
-                    compressions.append(bound_by_jackknife(np.stack([rise, end], axis=-2)).least())
+                    last_fall = height[..., peak, :] - height[..., last, :]
+                    both = np.stack([rise, last_fall], axis=-2)
+                    compressions.append(bound_by_jackknife(both).least())
                     if trough:
-                        changes = np.stack([fall, rise, end], axis=-2)
+                        changes = np.stack([fall, rise, last_fall], axis=-2)
                         phases.append(bound_by_jackknife(changes).least())
         if not falls:
             continue

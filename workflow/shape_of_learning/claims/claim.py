@@ -262,7 +262,7 @@ class Claim:
 
     def restrict_to_run(self, run: Mapping[str, "EvidenceModel"]) -> "Claim":
         """Return the claim about the group `applies_to` if a run has none of the claim's models, else the claim."""
-        if not self.applies_to or any(name in run for name in self.models):
+        if not self.applies_to or self.list_models(run):
             return self
         return replace(self, models=self.applies_to, min_models=1)
 
@@ -439,7 +439,7 @@ def format_share(share: Share) -> str:
         return f"in {SHARES[share]}"
     if isinstance(share, float):
         return f"in at least {100 * share:g} % of the families"
-    return f"in at least {share} cases"
+    return f"in at least {share} case{'s' * (share != 1)}"
 
 
 def format_choice(choice: str) -> str:

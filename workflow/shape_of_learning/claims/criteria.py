@@ -65,6 +65,10 @@ def margin(condition: Condition, units: Units, families: Families | None = None)
 
 def _margin_of_group(rule: Rule, units: Units, families: Families) -> BoundedNumber:
     if rule.share == TOGETHER:
+        if ALL_TOGETHER not in units:
+            raise InputError(
+                "the rule describes all units together, but its statistic describes each unit; leave `in: together` out"
+            )
         return _margin_of_unit(rule, units[ALL_TOGETHER])
     names = list_units(units)
     if not names:

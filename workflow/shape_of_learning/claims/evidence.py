@@ -391,7 +391,7 @@ class ClaimData:
             raise OutsideTheClaim(f"{group_models(self.outside)}; {describe_scope(self.claim)}")
         is_group = isinstance(claim_models, str)
         if is_group and run_count < minimum and self.models:
-            kind = str(claim_models).replace("_", "-")
+            kind = "models" if claim_models == "all" else str(claim_models).replace("_", "-")
             raise NotMeasured(
                 f"it needs {minimum} {kind} (seeds of a training count as one), and the run has {run_count}"
             )
@@ -625,10 +625,13 @@ def _average_draws(curve: LayerValues) -> np.ndarray:
 
 
 def select_common_layers(curves: Sequence[LayerValues]) -> list[np.ndarray]:
-    """Return the values of each curve at the last checkpoint, (..., layers, 17), in the layers that all curves have."""
+    """Return the values of each curve at the last checkpoint, (..., layers, 17), in the layers that all curves have.
+
+    The list is empty if there is no such layer.
+    """
     common = [layer for layer in curves[0].layers if all(layer in curve.layers for curve in curves)]
     if not common:
-        raise NotMeasured("one of the models has no layer in which all estimators are defined")
+        return []
     return [curve.last[..., np.isin(curve.layers, common), :] for curve in curves]
 
 

@@ -24,6 +24,7 @@ from shape_of_learning.claims.claim import (
     ClaimVerdict,
     Condition,
     Criterion,
+    EvidenceModel,
     Rule,
 )
 from shape_of_learning.claims.criteria import ALL_TOGETHER, PAIR, Families, Units
@@ -527,13 +528,13 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
     models = data.evidence.models
     units_by_training: dict[tuple[str, ...], list[str]] = {}
     for unit in units:
-        unit_models = [models[name] for name in unit.split(PAIR) if name in models]
+        unit_models = [models[name] for name in split_unit(unit, models) if name in models]
         key = tuple(model.training or model.name for model in unit_models) or (unit,)
         units_by_training.setdefault(key, []).append(unit)
     averages: dict[str, Mapping[str, BoundedNumber]] = {}
     families: dict[str, str] = {}
     for members in units_by_training.values():
-        pairs = [unit.split(PAIR) for unit in members]
+        pairs = [split_unit(unit, models) for unit in members]
         # Pairs share models: only as many are independent as the rarer model of the pair has seeds.
         counts = [len(set(names)) for names in zip(*pairs, strict=True)]
         count = min((count for count in counts if count > 1), default=1)
@@ -547,6 +548,15 @@ def group_units(claim: Claim, data: ClaimData) -> tuple[Units, dict[str, str]]:
         known_models = [models[model] for model in pairs[0] if model in models]
         families[name] = PAIR.join(model.family or model.name for model in known_models) or name
     return averages, families
+
+
+def split_unit(unit: str, models: Mapping[str, EvidenceModel]) -> list[str]:
+    """Split a unit into its models; two of the same role are sorted, so that the order of the run decides nothing."""
+    names = unit.split(PAIR)
+    known_models = [models[name] for name in names if name in models]
+    if len(known_models) == len(names) and len({model.role for model in known_models}) == 1:
+        names.sort(key=lambda name: (models[name].family, models[name].training, name))
+    return names
 
 
 def name_seeds(first: str, count: int) -> str:

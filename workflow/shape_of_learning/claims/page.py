@@ -479,9 +479,11 @@ def write_family(ledgers: Sequence[Path], table: Path, page: Path) -> None:
     decided_rows = rows[rows["decided"] == rows["tested"]]
     doubtful_rows = decided_rows[decided_rows["q"] > FALSE_SHARE]
     names = ", ".join(f"`{claim}`" for claim in doubtful_rows["claim"]) or "none"
+    number = rows["claim"].nunique()
     family = [
-        f"A claim can be supported or contradicted. {len(rows)} of these verdicts on {rows['claim'].nunique()} claims "
-        f"have an interval and so a p; {len(decided_rows)} of them were reached. For a decided claim, the table lists "
+        f"A claim can be supported or contradicted. {len(rows)} of these verdicts, on {number} "
+        f"claim{'s' * (number != 1)}, have an interval and so a p; {len(decided_rows)} of them were reached. For a "
+        "decided claim, the table lists "
         "only the verdict that was reached. p is the chance of this verdict if the claim's bound is just missed, over "
         "windows of text, or seeds, of these models, and not over models. For scores whose interval is for this number "
         f"of windows only, such as linearity, p leaves out a bias. {LEAST_CHANCE:g} stands for all smaller values. q "

@@ -34,11 +34,13 @@ def difference_of_estimators(
     """Return the difference of two estimators for each model, averaged over common layers or at the last layer."""
     units = {}
     for name, curves in data.select_curves(*estimators).items():
-        first, second = select_common_layers(curves)
-        difference = first - second
+        if not (common := select_common_layers(curves)):
+            continue
+        difference = common[0] - common[1]
         if last_layer_only:
             difference = difference[..., -1:, :]
         if not last_layer_only or all(has_last_layer(data, name, curve) for curve in curves):
             units[name] = {"difference": bound_by_jackknife(difference.mean(axis=-2))}
-    data.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at the last layer")
+    where = "the last layer" if last_layer_only else "a layer"
+    data.require(units, f"`{estimators[0]}` beside `{estimators[1]}` at {where}")
     return units

@@ -92,4 +92,7 @@ def kurtosis(X: ArrayLike, windows: ArrayLike | None = None) -> float:
         squares = (X[rows] - mean) ** 2
         second += float(squares.sum())
         fourth += float((squares * squares).sum())
+    # Rounding of the mean would make equal coordinates differ from it.
+    if float(X.min()) == float(X.max()):
+        return math.nan
     return fourth * count / second**2 if second else math.nan

@@ -20,6 +20,7 @@ from shape_of_learning.estimators.neighbours import nearest_distances
 
 # In the authors' code, smaller distances count as zero, and ratios up to one plus this number as one.
 ZERO = 1e-8
+ROUNDING = 1e-12  # of a product of floats, so that 0.58 of 100 is 58
 
 
 def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
@@ -66,7 +67,7 @@ def two_nn(distances: ArrayLike, kept: float = 0.9) -> float:
         raise ValueError(f"kept must lie in (0, 1], but is {kept!r}")
     r = _check_distances(distances, 2)
     m = len(r)
-    count = min(int(kept * m), m - 1)
+    count = min(int(kept * m * (1 + ROUNDING)), m - 1)
     if np.isnan(r).any() or count < 1:
         return math.nan
     x = np.sort(np.log(r[:, 1] / r[:, 0]))[:count]

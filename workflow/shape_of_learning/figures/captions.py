@@ -119,15 +119,16 @@ def count_vectors(inputs: FigureInputs, table: pd.DataFrame) -> str:
     """Return the number of vectors in a batch, by measure if measures differ; empty if it is unknown."""
     if not table["n"].notna().any():
         return ""
-    batch_suffix = " a batch" if table["batch_sd"].notna().any() else ""
     labels_by_number: dict[str, list[str]] = {}
     for measure in inputs.measures:
-        n = table.loc[table["estimator"] == measure.name, "n"]
-        if n.notna().any():
-            number = f"{format_counts(n)} vectors{batch_suffix}"
+        rows = table[table["estimator"] == measure.name]
+        if rows["n"].notna().any():
+            suffix = " a batch" if rows["batch_sd"].notna().any() else ""
+            number = f"{format_counts(rows['n'])} vectors{suffix}"
             labels_by_number.setdefault(number, []).append(measure.label)
     if len(labels_by_number) < 2:
-        return f"{format_counts(table['n'])} vectors{batch_suffix}"
+        suffix = " a batch" if table["batch_sd"].notna().any() else ""
+        return f"{format_counts(table['n'])} vectors{suffix}"
     parts = (f"{number} ({', '.join(labels)})" for number, labels in labels_by_number.items())
     return "; ".join(parts)
 
@@ -199,7 +200,9 @@ def describe_marks(inputs: FigureInputs, table: pd.DataFrame) -> list[str]:
             sentences = dict.fromkeys(reason.sentence for reason in reasons)
             words = "; ".join(sentences) or "layers are suspect"
             if (rows[column] > 0).all():
-                parts = "in both values" if len(rows) == 2 else f"in all {len(rows):,} values"
+                parts = {1: "in its only value", 2: "in both values"}.get(
+                    len(rows), f"in all {len(rows):,} values"
+                )
             suspect.append(f"{SUSPECT}: {measure.label} {parts}: {words}.")
     return [*uneven, *suspect]
 
@@ -268,8 +271,7 @@ def describe_omissions(inputs: FigureInputs) -> list[str]:
             model_rows = rows[rows["model"] == model.name]
             is_shown = model_rows["shown"] == state
             if is_shown.any():
-                noun = "step" if is_shown.sum() == 1 else "steps"
-                parts.append(f"{model.label} {noun} {_list_by_verdict(model_rows, is_shown)}")
+                parts.append(f"{model.label} {_list_by_verdict(model_rows, is_shown)}")
         if parts:
             sentences.append(f"{heading}: {'; '.join(parts)}.")
     return sentences
@@ -277,9 +279,12 @@ def describe_omissions(inputs: FigureInputs) -> list[str]:
 
 def _list_by_verdict(table: pd.DataFrame, is_listed: pd.Series) -> str:
     """List steps of one model in groups of the same verdict, with the verdict in brackets."""
+    noun = "steps " if is_listed.sum() > 1 else "step "
     groups = []
     for verdict, rows in table[is_listed].groupby("short_verdict", sort=False):
         steps, reason = rows["step"], verdict
+        if steps.isna().any():  # the only checkpoint of a model without steps
+            return f"({verdict})"
         words = enumerate_items([f"{step:,}" for step in steps])
         if len(steps) > MOST_STEPS:
             first, last = steps.iloc[0], steps.iloc[-1]
@@ -287,7 +292,7 @@ def _list_by_verdict(table: pd.DataFrame, is_listed: pd.Series) -> str:
             words = f"{first:,} to {last:,}"
             reason = f"{len(steps):,} of {total:,} checkpoints: {verdict}"
         groups.append(f"{words} ({reason})")
-    return enumerate_items(groups)
+    return noun + enumerate_items(groups)
 
 
 def join_sentences(*sentences: str) -> str:

@@ -71,8 +71,6 @@ def controls_by_layer(inputs: FigureInputs) -> Drawing:
     model_rows = select_layers(inputs).assign(control=MODEL)
     checkpoints = model_rows[CHECKPOINT].drop_duplicates()
     controls = _add_intervals(_select_controls(inputs).merge(checkpoints, on=CHECKPOINT), inputs)
-    names = [measure.name for measure in inputs.measures if not measure.conditions.has_interval]
-    controls.loc[controls["estimator"].isin(names), ["low", "high"]] = np.nan
     table = pd.concat([model_rows, controls], ignore_index=True)
     return _make_drawing(inputs, table, "layer", model_rows)
 
@@ -89,11 +87,15 @@ def controls_by_step(inputs: FigureInputs, average_over: str = "block_outputs") 
     is_shown = pd.MultiIndex.from_frame(controls[CHECKPOINT]).isin(checkpoints)
     controls = controls[is_shown | (controls["control"] == "untrained")]
     keys = [*CHECKPOINT, "step", "tokens", "estimator", "control"]
-    means = (
-        controls.groupby(keys, sort=False, dropna=False)
-        .agg(dict.fromkeys(["value", *JACKKNIFE_COLUMNS], "mean") | dict.fromkeys(SHARES, "max"))
-        .reset_index()
+    controls = controls[controls["value"].notna()]
+    groups = controls.groupby(keys, sort=False, dropna=False)
+    means = groups.agg(
+        dict.fromkeys(["value", *JACKKNIFE_COLUMNS], "mean") | dict.fromkeys(SHARES, "max")
     )
+    # A mean over layers has no interval if a layer has none.
+    counts = groups[JACKKNIFE_COLUMNS].count()
+    means[JACKKNIFE_COLUMNS] = means[JACKKNIFE_COLUMNS].where(counts.eq(groups.size(), axis=0))
+    means = means.reset_index()
     is_untrained = means["control"] == "untrained"
     steps = model_rows[[*CHECKPOINT, "step", "tokens"]].drop_duplicates()
     untrained_means = means[is_untrained].drop(columns=["revision", "step", "tokens"])
@@ -118,6 +120,8 @@ def _add_intervals(rows: pd.DataFrame, inputs: FigureInputs) -> pd.DataFrame:
     """Add intervals, and mark suspect values by the rules for tables of estimates."""
     low, high = interval(rows["value"].to_numpy(float), rows[JACKKNIFE_COLUMNS].to_numpy(float))
     conditions = {measure.name: measure.conditions for measure in inputs.measures}
+    has_interval = rows["estimator"].map(lambda name: conditions[name].has_interval)
+    low, high = np.where(has_interval, low, np.nan), np.where(has_interval, high, np.nan)
     widths = {model.name: model.width for model in inputs.models}
     rows = rows.assign(low=low, high=high, bare=False, hollow=False)
     reasons_by_row = [

@@ -423,7 +423,7 @@ def _draw_steps(
     Step 0 is grey and on top. With more than :data:`MOST_BANDS` steps there are no bands.
     """
     if table["step"].nunique() > MOST_BANDS:
-        table = table.assign(low=np.nan, high=np.nan, bare=False)
+        table = table.assign(low=np.nan, high=np.nan)
     legend = {}
     for step, rows in table.groupby("step", dropna=False):
         is_only = pd.isna(step)

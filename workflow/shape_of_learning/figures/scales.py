@@ -73,9 +73,12 @@ def _have_different_batch_sizes(table: pd.DataFrame) -> bool:
 def set_progress_axis(axes: Axes, steps: Iterable[float]) -> None:
     """Make the x axis of steps or tokens logarithmic, with an axis break after 0 if 0 occurs.
 
-    As many steps have labels as fit without touching.
+    As many steps have labels as fit without touching. A checkpoint without a step has no place.
     """
-    values = [int(step) for step in steps]
+    values = [int(step) for step in steps if not pd.isna(step)]
+    if not values:
+        axes.set_xticks([])
+        return
     positive = sorted({value for value in values if value > 0})
     has_zero = min(values) == 0
     if not positive:

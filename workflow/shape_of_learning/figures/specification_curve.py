@@ -141,9 +141,10 @@ def _format_caption(
     return join_sentences(
         claim.sentence,
         f"All {len(table):,} combinations of choices: {verdicts}. {_describe_bars(grid, judgements)}",
-        "The verdict on the page of claims is that of all windows and vectors."
+        "The verdict on the page of claims is that of the run's own choices, with all windows and vectors."
         if grid.less
-        else "Ring: the verdict on the page of claims.",
+        else "Ring: the verdict on the page of claims"
+        + (" without its other estimators." if claim.other_estimators else "."),
         "Without weights of plausibility, a curve of all choices is no verdict.",
     )
 

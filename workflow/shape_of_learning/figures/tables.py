@@ -189,10 +189,11 @@ def _average_seeds(
     seeds = seeds.assign(model=seeds["model"].map(first))
     groups = seeds.groupby(SEED_KEYS, dropna=False, sort=False)
     means = groups.first()
-    number, deviation = groups["value"].count(), groups["value"].std(ddof=1)
-    error = deviation / np.sqrt(number)
+    number, defined_number = groups["value"].size(), groups["value"].count()
+    # The mean over seeds is undefined if the value of a seed is.
+    value = groups["value"].mean().where(number == defined_number)
+    error = groups["value"].std(ddof=1).where(number == defined_number) / np.sqrt(number)
     half = stdtrit(number.clip(2) - 1, (1 + LEVEL) / 2) * error
-    value = groups["value"].mean()
     means = means.assign(
         value=value,
         standard_error=error,
@@ -219,11 +220,13 @@ def _merge_reasons(cells: pd.Series) -> str:
 def _merge_verdicts(
     verdicts: pd.DataFrame, estimates: pd.DataFrame, first: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Keep the verdicts of the first seed, with the worst ``shown`` of all seeds at the step."""
+    """Keep the rows of the first seed, with the worst verdict of all seeds at the step."""
     rows = verdicts.assign(model=verdicts["model"].replace(dict(first)), seed=verdicts["model"])
+    rows = rows.reset_index(drop=True)
     rank = rows["shown"].map(SHOWN.index)
-    worst = rank.groupby([rows["model"], rows["step"]], dropna=False).transform("max")
-    rows = rows.assign(shown=worst.map(SHOWN.__getitem__))
+    worst = rank.groupby([rows["model"], rows["step"]], dropna=False).transform("idxmax")
+    columns = rows.columns.intersection(["shown", "verdict", "short_verdict"])
+    rows[columns] = rows.loc[worst, columns].to_numpy()
     rows = rows[rows["seed"].eq(rows["model"])].drop(columns="seed")
     averaged_checkpoints = estimates[CHECKPOINT].drop_duplicates().apply(tuple, axis=1)
     is_joined = rows["model"].isin(set(first.values()))

@@ -148,6 +148,8 @@ class NeighbourLists(NamedTuple):
     unit : float
         The unit of distances that count copies:
         :func:`~shape_of_learning.estimators.dimension.mean_distance_to_mean`.
+    has_near_copies : ndarray of bool, shape (m,), optional
+        Whether the copies of each distinct vector are its neighbours, if copies count; by default all are.
     """
 
     distances: np.ndarray
@@ -155,6 +157,7 @@ class NeighbourLists(NamedTuple):
     distinct_of: np.ndarray
     token_ids: np.ndarray
     unit: float = 1.0
+    has_near_copies: np.ndarray | None = None
 
     def drop_own_windows(self, windows: np.ndarray, number: int) -> "NeighbourLists":
         """Keep the nearest `number` neighbours in other windows.
@@ -172,6 +175,7 @@ class NeighbourLists(NamedTuple):
         return self._replace(
             distances=np.take_along_axis(distances, order, 1),
             indices=np.take_along_axis(self.indices, order, 1),
+            has_near_copies=~has_one,
         )
 
     def find_nearest(self, k: int, collapse: bool = True) -> np.ndarray:
@@ -235,13 +239,18 @@ class NeighbourLists(NamedTuple):
             if not existing:
                 yield np.full((other_vectors + 1, k), np.nan)
                 continue
-            distances, has_enough = _select_nearest(*near, copies, copies, existing, collapse)
+            # The other copies of a vector, at distance zero, are not neighbours if they are in its own window.
+            zeros = np.maximum(copies - 1, 0)
+            if self.has_near_copies is not None:
+                zeros *= self.has_near_copies
+            distances, has_enough = _select_nearest(
+                *near, copies, copies, zeros, existing, collapse
+            )
             lacking = rows[~has_enough[rows]]
             rows = np.flatnonzero(has_enough)
             if len(lacking) and far[0].shape[1] > near[0].shape[1]:
-                more, has_enough = _select_nearest(
-                    far[0][lacking], far[1][lacking], copies, copies[lacking], existing, collapse
-                )
+                rows_of_far = (far[0][lacking], far[1][lacking], copies, copies[lacking])
+                more, has_enough = _select_nearest(*rows_of_far, zeros[lacking], existing, collapse)
                 distances = np.concatenate([distances, more])
                 rows = np.concatenate([rows, lacking[has_enough]])
             if not collapse:
@@ -279,12 +288,14 @@ def _select_nearest(
     indices: np.ndarray,
     copies: np.ndarray,
     row_copies: np.ndarray,
+    zeros: np.ndarray,
     k: int,
     collapse: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first k distances to present vectors, for each row with so many, and a mask of these rows.
 
-    `copies`, (m,), counts the present copies of each distinct vector, `row_copies` the copies of each row's vector.
+    `copies`, (m,), counts the present copies of each distinct vector, `row_copies` the copies of each row's vector, and
+    `zeros` those of its other copies that are its neighbours.
     """
     if collapse:
         is_present = (copies > 0)[indices]
@@ -293,7 +304,7 @@ def _select_nearest(
         values = distances[is_present]
     else:
         # The other copies of a vector come first.
-        counts = np.hstack([row_copies[:, None] - 1, copies[indices]])
+        counts = np.hstack([zeros[:, None], copies[indices]])
         counts *= row_copies[:, None] > 0
         available = counts.sum(axis=1)
         all_distances = np.hstack([np.zeros((len(distances), 1)), distances])

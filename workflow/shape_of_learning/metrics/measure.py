@@ -342,7 +342,7 @@ def divide_sample(
         variant_measures = [
             measure for measure in measures if has_run_size or measure.family not in WHOLE
         ]
-        if variant.same_window == "drop":  # changes neighbours only
+        if variant.same_window != variants[0].same_window:  # changes neighbours only
             variant_measures = [
                 measure for measure in variant_measures if measure.family == "dimension"
             ]

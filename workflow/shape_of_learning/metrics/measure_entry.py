@@ -223,7 +223,7 @@ class Measure:
         """The conditions under which a value is not suspect."""
         return Conditions(
             is_dimension=self.family == "dimension",
-            is_positive=self.family in ("dimension", "spectrum"),
+            is_positive=self.family == "dimension" or self.axis == "Directions",
             has_interval=self.has_interval,
             near_duplicate_limit=self.near_duplicate_limit,
         )

@@ -57,7 +57,7 @@ class Conditions(NamedTuple):
     Attributes
     ----------
     is_dimension, is_positive : bool
-        Whether the measure is an intrinsic dimension, and whether it is always above 0, such as a number of directions.
+        Whether the measure is an intrinsic dimension; whether it is that or a number of directions, always above 0.
     has_interval : bool
         Whether its intervals contain the true value. If they do not, a value without an interval is not suspect.
     near_duplicate_limit : float or None

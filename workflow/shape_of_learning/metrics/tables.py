@@ -51,7 +51,7 @@ class CheckpointValues(NamedTuple):
 
         An average without a broken block would describe another model, so it is undefined.
         """
-        broken = {row.layer for row in self.batches if math.isnan(row.value) and row.n_unique <= 1}
+        broken = {row.layer for row in self.batches if row.n_unique <= 1 < row.n}
         return sorted(layer for layer in broken if layer >= first)
 
 

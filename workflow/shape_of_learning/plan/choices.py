@@ -6,7 +6,13 @@ from itertools import product
 from typing import Any
 
 from shape_of_learning.checkpoints.lock import Checkpoint
-from shape_of_learning.claims.claim import Claim, ClaimGrid, EvidenceModel
+from shape_of_learning.claims.claim import (
+    Claim,
+    ClaimGrid,
+    EvidenceModel,
+    format_choice,
+    format_option,
+)
 from shape_of_learning.errors import InputError
 from shape_of_learning.metrics.measure_entry import (
     AFTER,
@@ -72,6 +78,7 @@ class SpecificationGrid:
             name: _list_options(getattr(self._choices, name), run_options[name])
             for name in ROW_CHOICES
         }
+        self.run_options = {name: str(run_options[name]) for name in ROW_CHOICES}
         last_layer = settings.forward.last_layer.replace("both", AFTER)
         self.last_layer = _list_options(self._choices.last_layer, last_layer)
         self.variants: dict[str, Measure] = {}
@@ -306,7 +313,7 @@ class RunGrid:
         return replace(grid, models=(), measures={}, less=self._describe_reduction(grid))
 
     def _describe_reduction(self, grid: ClaimGrid) -> str:
-        """Describe how much less data the first specification of a claim uses than the claim's page."""
+        """Describe what the first specification of a claim lacks of the page: data, or the run's own options."""
         first = grid.list_specifications()[0]
         shares = {"windows": first["windows_share"], "vectors of a batch": first["batch_share"]}
         reductions = [
@@ -325,6 +332,17 @@ class RunGrid:
             reductions.append(
                 f"{self.run.settings.choices.checkpoints} checkpoints of a model at most"
             )
+        measures = grid.measures.values()
+        for name, option in self.grid.run_options.items():
+            is_fixed = all(name in measure.rows for measure in measures) or (
+                name == "same_window" and all(m.family != "dimension" for m in measures)
+            )
+            if (
+                name not in ("windows_share", "batch_share")
+                and first[name] != option
+                and not is_fixed
+            ):
+                reductions.append(f"{format_choice(name)}: {format_option(name, first[name])}")
         return " and ".join(reductions)
 
     def _choose_checkpoints(self, claim: Claim, model: str) -> Sequence[Checkpoint]:

@@ -294,7 +294,8 @@ class Entry(Section):
     label
         the name of the model in figures: up to 60 Latin, Greek or Cyrillic letters, digits and signs
     family
-        the name of a group of models that share a colour in figures; the same characters as in a label
+        the name of a group of models that share a colour in figures, and of the seeds over which figures of
+        fine-tuning take means; the same characters as in a label
     precision
         overrides `forward.precision`
     table_1
