@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from shape_of_learning import code_digest as identity
-from shape_of_learning.code_digest import digest_code, list_files
+from shape_of_learning.code_digest import digest_code, list_files, list_imports
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 FORMULA = '''
 """A formula."""
 from shape_of_learning.low import two
+
+from .beside import three
 
 
 def double(x):
@@ -25,6 +27,7 @@ FILES = {
     "scripts/do.py": "def main():\n    from shape_of_learning import formula\n",
     "shape_of_learning/formula.py": FORMULA,
     "shape_of_learning/low.py": "def two():\n    return 2\n",
+    "shape_of_learning/beside.py": "def three():\n    return 3\n",
     "shape_of_learning/chosen.py": "x = 1\n",
     "elsewhere/other_measures/__init__.py": "",
     "elsewhere/other_measures/one.py": "def f(x):\n    return x\n",
@@ -62,6 +65,7 @@ def digest(tmp_path, monkeypatch):
     [
         ("shape_of_learning/formula.py", "* x", "* x + 0", []),
         ("shape_of_learning/low.py", "return 2", "return 3", []),
+        ("shape_of_learning/beside.py", "return 3", "return 4", []),
         ("scripts/do.py", "main()", "main(x=1)", []),
         ("shape_of_learning/chosen.py", "x = 1", "x = 2", ["shape_of_learning.chosen"]),
         # All modules of another package count.
@@ -72,6 +76,13 @@ def test_an_edit_of_any_line_that_runs_changes_the_digest(digest, file, old, new
     edits = {file: (old, new)}
     assert digest(edits, *modules) != digest({}, *modules)
     assert not modules or digest(edits) == digest({}) != digest({}, *modules)
+
+
+def test_a_public_name_of_the_library_stands_for_the_module_that_defines_it(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("from shape_of_learning import anisotropy, measure\n")
+    homes = {"shape_of_learning.estimators.anisotropy", "shape_of_learning.one_model.in_python"}
+    assert homes <= {*list_imports(file)}
 
 
 @pytest.mark.parametrize("script", ["draw_figure", "measure"])

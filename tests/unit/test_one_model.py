@@ -169,6 +169,13 @@ def test_a_block_that_changes_the_width_has_no_increment():
     assert values["linearity_increment_adjusted"].notna().tolist() == [True, False]
 
 
+def test_differences_are_of_the_same_windows():
+    random = np.random.default_rng(0)
+    states = [random.standard_normal((number, 20, 6)) for number in (30, 31)]
+    with pytest.raises(InputError, match="30 windows and `model` 31"):
+        sol.compare(*states, measures=["anisotropy"])
+
+
 def test_layers_may_be_numbers_lists_and_ranges_and_texts_an_iterator(checkpoint, tokenizer):
     model = load_model(checkpoint).eval()
     all_layers = sol.measure(model, tokenizer, iter(WINDOWS), measures=["anisotropy"])

@@ -209,6 +209,14 @@ def test_a_loss_of_hundreds_of_digits_is_infinite(tmp_path):
         assert judge(tmp_path, target)[1] == {1: "apart", 2: "ok", 3: "ok"}
 
 
+def test_a_score_that_rises_evenly_is_compared_and_tokens_are_not(tmp_path):
+    file = tmp_path / "r.csv"
+    rows = [(1000, 2000, 0.30, 0.61), (2000, 4000, 0.31, 0.62), (3000, 6000, 0.32, 0.62)]
+    lines = [",".join(map(str, row)) for row in rows]
+    file.write_text("\n".join(["step,tokens,acc,boolq", *lines]))
+    assert [*read_results([str(file)]).columns] == ["acc", "boolq"]
+
+
 def test_missing_files_and_wrong_options_are_refused(tmp_path):
     assert "cannot be read" in invoke(tmp_path / "none.csv").output
     assert "no JSON file" in invoke(tmp_path).output
@@ -217,6 +225,12 @@ def test_missing_files_and_wrong_options_are_refused(tmp_path):
         assert (result.exit_code, "ERROR" in result.output) == (2, True)
     result = CliRunner().invoke(app, ["audit", "org/name", "--step", "n"])
     assert (result.exit_code, "--results" in result.output) == (2, True)
+    # Neither an input nor an earlier result is lost.
+    own = write_table(tmp_path / "own.csv", (NUMBERS / "bloom-560m.csv").read_text())
+    for arguments in (["--results", f"{own}"], [f"{tmp_path}/run/checkpoint-{{step}}"]):
+        result = CliRunner().invoke(app, ["audit", *arguments, "--csv", f"{own}"])
+        assert result.exit_code == 2
+        assert own.read_text() == (NUMBERS / "bloom-560m.csv").read_text()
 
 
 def test_files_of_several_models_are_refused(tmp_path):
@@ -483,8 +497,8 @@ def test_rows_of_training_and_evaluation_at_one_step_are_joined(tmp_path):
         for n in range(5)
     ]
     results = read_results([f"{write_table(tmp_path / 'log.jsonl', chr(10).join(lines))}"])
-    # The loss of the training is linear in the step, and left out as a clock.
-    assert results.values.shape == (5, 1)
+    # The loss of the training is linear in the step, but no multiple of it.
+    assert results.values.shape == (5, 2)
     results = read_results([f"{write_suite(tmp_path / 'runs')}"])
     (tmp_path / "runs/step0/config.json").write_text('{"hidden_size": 8}')
     assert read_results([f"{tmp_path / 'runs'}"]).columns == results.columns

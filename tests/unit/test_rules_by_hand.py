@@ -290,8 +290,8 @@ def test_a_rule_on_all_units_together_needs_a_statistic_of_all():
         arguments={},
         supported=read_condition({"in": "together", "above": 0.5}),
     )
-    curves = {("e", "anisotropy"): make_curve({0: [0.2] * 6}, 1e-4)}
-    models = {"e": EvidenceModel("e", "encoder", 6)}
+    curves = {(n, "anisotropy"): make_curve({0: [0.2] * 6}, 1e-4) for n in "ef"}
+    models = {n: EvidenceModel(n, "encoder", 6) for n in "ef"}
     with pytest.raises(InputError, match="leave `in: together` out"):
         judge(claim, Evidence(models, curves))
 

@@ -148,6 +148,19 @@ def test_changed_weights_with_their_old_time_rerun_the_forward_pass(copy):
     assert copy.plan_jobs(*target)[FORWARD_PASS] == 1
 
 
+def test_another_text_with_an_old_time_is_read_again(copy):
+    text = copy.folder / "export.xml"
+    replace_content(text, text.read_bytes().replace(b"the", b"tho", 1))
+    assert {"fetch_corpus", FORWARD_PASS} <= copy.plan_jobs(*TINY).keys()
+
+
+def test_a_figure_that_reads_further_tables_does_not_hide_other_changes(copy):
+    """Snakemake compares no parameter of a job with an output that the job did not make before."""
+    figures = {**tiny_runs.FIGURES, "massive_tokens": ["tiny"]}
+    copy.write("changes.yaml", {"figures": figures, "sampling": {"windows": 31}})
+    assert copy.plan_jobs(*CHANGED_CONFIGURATION)[FORWARD_PASS] == 2
+
+
 def replace_content(file: Path, content: bytes) -> None:
     """Give a file another content and its old time."""
     status = file.stat()

@@ -62,9 +62,10 @@ def exit_on_input_error(function, *arguments, **options):
 
 def plan_run(settings):
     """Read configuration, model list and papers; model entries of the working directory take precedence."""
-    for file in filter(Path.is_file, map(Path, workflow.configfiles)):
-        # A key that occurs twice is refused here; Snakemake takes its last value.
-        read_yaml(file)
+    if workflow.modifier.is_main_snakefile():  # the files of an outer workflow have its own keys
+        for file in filter(Path.is_file, map(Path, workflow.configfiles)):
+            # A key that occurs twice is refused here; Snakemake takes its last value.
+            read_yaml(file)
     return read_run(
         add_defaults(settings, WORKFLOW.parent / "config/config.yaml"),
         WORKFLOW.parent / "config/models",
@@ -296,11 +297,11 @@ def make_measuring_protocol(model):
 
 # The measures of the matrices of a checkpoint.
 WEIGHT_MEASURES = [RUN.all_measures[name] for name in RUN.weight_measures]
-# All tables on the matrices and massive tokens of a checkpoint, or none.
+# All tables on the matrices and massive tokens of a checkpoint, also those that nothing reads: Snakemake compares no
+# parameter of a job that has an output which it did not make before.
 CHECKPOINT_TABLE_FILES = {
     folder: f"<results>/{folder}/{{model}}/{{revision}}.csv"
     for folder in dict.fromkeys(CHECKPOINT_TABLES.values())
-    if any(map(RUN.list_table_models, CHECKPOINT_TABLES))
 }
 
 

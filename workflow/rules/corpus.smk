@@ -11,6 +11,7 @@ STEPS: fetch_corpus or write_python_topics, then clean_corpus.
 
 from shape_of_learning.corpus.fetch import find_local_file
 from shape_of_learning.corpus.job import CleaningJob, SourceJob
+from shape_of_learning.file_hashes import remember_sha256
 
 SOURCES = SETTINGS.corpus.sources
 
@@ -20,10 +21,15 @@ def list_addresses(source):
     return SOURCES[source].urls or []
 
 
-def find_source_file(wildcards):
+def list_source_files(source):
     """List the first address of a source as an input if it is a file here, so that a changed file is fetched again."""
-    file = find_local_file(list_addresses(wildcards.source)[0])
+    file = find_local_file(list_addresses(source)[0])
     return [file] if file is not None and file.is_file() else []
+
+
+def digest_source_file(source):
+    """Digest a source that is a file here, since a file with an older time may have replaced it."""
+    return [remember_sha256(Path(file)) for file in list_source_files(source)]
 
 
 def name_pinned_source(wildcards):
@@ -54,7 +60,7 @@ rule fetch_corpus:
     Addresses are a resource, which Snakemake does not compare, so another address does not fetch the source again.
     """
     input:
-        find_source_file,
+        ask_plan(list_source_files, "source"),
     output:
         "<results>/corpus/{source}/raw",
     log:
@@ -72,6 +78,7 @@ rule fetch_corpus:
         shared=name_pinned_source,
     params:
         job=ask_job(make_source_job, "source"),
+        content=ask_plan(digest_source_file, "source"),
     script:
         "../scripts/fetch_corpus.py"
 

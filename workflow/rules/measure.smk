@@ -11,8 +11,8 @@ OUTPUTS:
     <results>/weights/{model}/{revision}.csv             a value for each matrix and each measure of weights
     <results>/weight_points/{model}/{revision}.csv       entries of the vocabulary in a plane
     <results>/massive/{model}/{revision}.csv             massive tokens of each layer and their share of the variance
-        The last three are written if a figure or table reads one of them, or if `measurement.estimators` has a measure
-        of weights. If nothing reads a table of a checkpoint, it has no rows.
+        Each of the last three has rows only if a figure or table reads it, or if `measurement.estimators` has a
+        measure of weights.
 STEPS: dump_embeddings once per checkpoint, then measure once per layer and family, whose measures share an expensive
     step: a neighbour search (dimension), spectra (spectrum), the fit of a block (linearity). With
     `embeddings.dump: false` measure_checkpoint does all of it in one job, which writes no hidden states.
@@ -89,7 +89,7 @@ if SETTINGS.embeddings.dump:
             **RUNTIME_RESOURCES,
             **request_resources(needs.estimate_forward),
         params:
-            code=digest_measures("dump_embeddings", WEIGHT_MEASURES),
+            code=exit_on_input_error(digest_measures, "dump_embeddings", WEIGHT_MEASURES),
             job=ask_job(make_dump_job, "model", "revision"),
         script:
             "../scripts/dump_embeddings.py"

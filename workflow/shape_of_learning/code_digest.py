@@ -6,8 +6,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+import shape_of_learning
 from shape_of_learning.errors import InputError
 
+LIBRARY = "shape_of_learning"
+HOME: dict[str, str] = vars(shape_of_learning)[
+    "_HOME"
+]  # a public name of the library -> its module
 WORKFLOW = Path(__file__).resolve().parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -86,13 +91,25 @@ def _dump_syntax(file: Path) -> str:
     return ast.dump(tree)
 
 
+def _name_module(node: ast.ImportFrom, file: Path) -> str:
+    """Return the absolute name of the module from which a statement imports."""
+    if not node.level:
+        return node.module or ""
+    package = file.relative_to(WORKFLOW).parent.parts if file.is_relative_to(WORKFLOW) else ()
+    above = package[: len(package) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
 @cache
 def list_imports(file: Path) -> list[str]:
     """List the names that a file imports: modules, and what it takes from them, which may be modules, too."""
     modules: list[str] = []
     for node in ast.walk(_parse_file(file)):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            modules += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        if isinstance(node, ast.ImportFrom):
+            module = _name_module(node, file)
+            modules += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+            if module == LIBRARY:  # its public names are imported on first use
+                modules += [f"{LIBRARY}.{HOME.get(alias.name, alias.name)}" for alias in node.names]
         elif isinstance(node, ast.Import):
             modules += [alias.name for alias in node.names]
     return modules

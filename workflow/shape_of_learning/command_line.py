@@ -27,7 +27,7 @@ from shape_of_learning.console import (
     stdout,
 )
 from shape_of_learning.errors import InputError
-from shape_of_learning.files import find_descriptor, is_stream, write_table
+from shape_of_learning.files import expand_home, find_descriptor, is_stream, write_table
 from shape_of_learning.findings import find_sentences
 from shape_of_learning.machine import count_cores, read_total_memory
 from shape_of_learning.metrics.registry import DEFAULT_MEASURES
@@ -210,6 +210,8 @@ def measure(  # noqa: PLR0913 (options)
         )
         _refuse_options_of_models(models, text, options)
         checkpoints = _choose_checkpoints(models, revision)
+        if duplicate := next((m for m in models if models.count(m) > 1), ""):
+            raise InputError(f"`{duplicate}` is named twice; name it once")
         text_argument = text
         text = _prepare_text(text, Path(temporary), models)
         if not text.is_file():
@@ -524,6 +526,7 @@ def _list_model_files(models: list[str]) -> list[Path]:
     """List the files of models on this machine, which no output may replace."""
     from shape_of_learning.checkpoints.shapes import ADAPTER, CONFIGURATION, TOKENIZER
 
+    models = [str(expand_home(model)) for model in models]
     names = {CONFIGURATION, ADAPTER, *TOKENIZER}
     # For names that are too long for a file, these functions return False, whereas methods of Path raise an error.
     files = [Path(model) for model in models if os.path.isfile(model)]  # noqa: PTH113
@@ -586,7 +589,12 @@ def _measure_all(
     for argument, (model, revision), short_name in zip(
         models, checkpoints, short_names, strict=True
     ):
-        label = name or (argument if short_names.count(short_name) > 1 else short_name)
+        namesakes = {
+            other_model
+            for (other_model, _), other_name in zip(checkpoints, short_names, strict=True)
+            if other_name == short_name
+        }
+        label = name or (argument if len(namesakes) > 1 else short_name)
         source = find_source(model, revision)
         with show_bar(label) as progress:
             result = measure_source(

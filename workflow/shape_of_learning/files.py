@@ -104,7 +104,7 @@ def _copy_to_stream(file: Path, stream: Path) -> None:
 def _name_partial_file(name: str) -> str:
     """Return the temporary name of a file, cut to a length that every file system allows."""
     suffix = f".{os.getpid()}.partial"
-    stem = name.encode()[: MAX_NAME_BYTES - len(suffix) - 1].decode(errors="ignore")
+    stem = os.fsencode(name)[: MAX_NAME_BYTES - len(suffix) - 1].decode(errors="ignore")
     return f".{stem}{suffix}"
 
 

@@ -143,9 +143,11 @@ def _suggest_remedy(value: Any, kind: str) -> str:
     if kind == "list_type" and isinstance(value, str):
         return f"; write [{cut(value)}]"
     if kind == "string_type" and isinstance(value, int | float | date):
-        return "; put it in quotes"
+        return "; put it in quotes in a --configfile, since --config makes it a number"
     if kind == "int_type" and isinstance(value, str) and EXPONENTIAL.fullmatch(value):
         return "; write it without an exponent"
+    if kind == "bool_type" and value in ("true", "false"):
+        return f"; remove the quotes, or write {value.title()} after --config"
     is_quoted = isinstance(value, str) and re.fullmatch(r"[\d.e+-]+|true|false|null", value)
     if kind != "string_type" and is_quoted:
         return "; remove the quotes; within braces --config makes text, so use a --configfile there"
@@ -191,3 +193,14 @@ def cut(text: object) -> str:
     """Return a text on one line, cut after :data:`MAX_CHARACTERS`."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     return plain if len(plain) <= MAX_CHARACTERS else f"{plain[:MAX_CHARACTERS]}..."
+
+
+def read_whole_number(key: str, value: Any, minimum: int) -> int:
+    """Return a whole number of Python, NumPy or PyTorch; InputError if it is not whole, or less than `minimum`."""
+    try:
+        number = value.item() if hasattr(value, "item") else value
+        if int(number) == number >= minimum:
+            return int(number)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises several
+        pass
+    raise InputError(f"`{key}` is {value!r:.80}; give a whole number from {minimum} on")

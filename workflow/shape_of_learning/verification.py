@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from shape_of_learning.checkpoints.local import is_local
 from shape_of_learning.corpus.fetch import read_demo_text
 from shape_of_learning.embeddings.model import find_device
 from shape_of_learning.errors import InputError
@@ -24,6 +25,7 @@ from shape_of_learning.one_model.measurement_record import (
 )
 from shape_of_learning.one_model.options import MeasurementOptions
 from shape_of_learning.one_model.sources import ModelSource, find_source, measure_source
+from shape_of_learning.one_model.vector_files import is_vector_file
 from shape_of_learning.results import read_table
 
 # Another processor or version of PyTorch adds in another order, which changes a value and its interval by less than
@@ -203,6 +205,8 @@ def find_recorded_text(record: MeasurementRecord, text: Path | None, folder: Pat
     """
     recorded_text = record.text
     if recorded_text is None:
+        if text is not None:
+            raise InputError("a file of vectors was measured, which has no text; leave --text out")
         return folder
     remedy = "give the text by --text FILE"
     if text is None and recorded_text.source == "stream":
@@ -239,6 +243,11 @@ def find_recorded_source(record: MeasurementRecord, model: str = "") -> ModelSou
     if model:
         source = find_source(model)
     else:
+        is_on_disk = is_local(record.model) or is_vector_file(record.model)
+        if not record.commit and not is_on_disk:
+            raise InputError(
+                f"the model `{record.model}` was on a disk and is missing here; give it by --model PATH"
+            )
         source = find_source(record.model, record.commit or "main")
     if source.is_vector_file != (record.text is None):
         kinds = ("a file of vectors", "a model that reads text")

@@ -342,6 +342,7 @@ def _digest_checkpoints(
     steps: dict[str, WeightEvidence] = {}
     mains: list[WeightEvidence] = []
     evidence_by_files: dict[tuple[str, ...], WeightEvidence | None] = {}
+    failures: dict[tuple[str, ...], str] = {}
     for number, checkpoint in enumerate([*readable, *main_branches]):
         is_main = number >= len(readable)
         listing = (
@@ -354,8 +355,9 @@ def _digest_checkpoints(
                 evidence_by_files[files] = WeightEvidence(UNDEFINED, digests)
             except (InputError, OSError) as error:
                 evidence_by_files[files] = None
-                if not is_main:
-                    series.unknown[checkpoint.name] = f"it cannot be measured: {error}"
+                failures[files] = f"it cannot be measured: {error}"
+        if files in failures and not is_main and not judgements[checkpoint.name].is_bad:
+            series.unknown[checkpoint.name] = failures[files]  # a fault that the files show remains
         evidence = evidence_by_files[files]
         if evidence is not None and is_main:
             mains.append(evidence)

@@ -21,6 +21,7 @@ from shape_of_learning.console import (
     stdout,
 )
 from shape_of_learning.errors import InputError, hide_secrets
+from shape_of_learning.files import expand_home
 
 if TYPE_CHECKING:
     from shape_of_learning.audit.listings import ListedSeries
@@ -93,7 +94,8 @@ def audit(  # noqa: PLR0913 (options)
 ) -> None:
     """Check whether each revision of a training is what its name says, without downloading weights."""
     outputs = csv, json, markdown
-    with exit_on_input_error(*outputs, code=NOT_KNOWN):
+    inputs = tuple(map(expand_home, targets))
+    with exit_on_input_error(*outputs, inputs=inputs, code=NOT_KNOWN):
         if results:
             if tensors:
                 raise InputError("--results compares numbers and --tensors weights; choose one")
@@ -140,7 +142,8 @@ def audit(  # noqa: PLR0913 (options)
             *(["--tensors"] if tensors else []),
         ]
         command = shlex.join(["audit", *targets, *options])
-        _write_outputs(outputs, rows, ", ".join(targets), command, [*notes, *failures])
+        if rows or not failures:  # a failure replaces no earlier result
+            _write_outputs(outputs, rows, ", ".join(targets), command, [*notes, *failures])
         _exit_by_verdicts(rows, has_failures=bool(failures))
 
 

@@ -129,9 +129,15 @@ def list_series(target: str, pattern: str, say: Say) -> Iterator[ListedSeries]:
     """
     path = expand_home(target)
     if path.suffix in (".yaml", ".yml"):
+        if pattern:
+            raise InputError(
+                f"the entries in {target} name their steps themselves; leave --pattern out"
+            )
         yield from _list_entries(path, say)
     elif STEP in target or path.is_dir():
-        folders = target if STEP in target else f"{target}/checkpoint-{STEP}"
+        if STEP in target and pattern:
+            raise InputError(f"`{target}` names its steps itself; leave --pattern out")
+        folders = target if STEP in target else f"{target}/{pattern or f'checkpoint-{STEP}'}"
         folder_entry = read_entry({"path": folders, "training": {"steps": "all"}}, target)
         assert isinstance(folder_entry, FolderEntry)
         yield _list_folders(folder_entry)

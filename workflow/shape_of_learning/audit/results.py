@@ -318,7 +318,7 @@ def _list_records(content: Any, text: str, file: Path) -> list[tuple[str, Mappin
 
 
 def _parse_lines(text: str, file: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # a string may hold other ends of lines
         if line.strip():
             try:
                 yield number, json.loads(line)
@@ -453,6 +453,8 @@ def _is_clock(steps: np.ndarray, numbers: np.ndarray) -> bool:
     is_there = np.isfinite(numbers)
     if is_there.sum() < 3 or len(np.unique(numbers[is_there])) < 3:
         return False
-    line = np.polynomial.Polynomial.fit(steps[is_there], numbers[is_there], 1)
-    size = np.abs(numbers[is_there]).max()
-    return bool(np.abs(line(steps[is_there]) - numbers[is_there]).max() <= 1e-9 * size)
+    steps, numbers = steps[is_there], numbers[is_there]
+    if not steps.any():
+        return False
+    slope = (steps @ numbers) / (steps @ steps)
+    return bool(np.abs(slope * steps - numbers).max() <= 1e-9 * np.abs(numbers).max())

@@ -13,7 +13,7 @@ from shape_of_learning.checkpoints.tensors import digest_tensors
 from shape_of_learning.checkpoints.weight_evidence import TensorDigest
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import atomic_write
-from shape_of_learning.validation import Section
+from shape_of_learning.validation import Section, read_whole_number
 
 MANIFEST = "tensor_manifest.json"
 MOST_NAMED = 3  # tensors in a sentence
@@ -100,9 +100,9 @@ def write_manifest(folder: Path | str, step: int, threads: int = 1) -> None:
     Raises
     ------
     InputError
-        If the folder holds no weights, or damaged ones.
+        If the folder holds no weights, or damaged ones, or if the step is not a whole number from 0 on.
     """
-    folder = Path(folder)
+    folder, step = Path(folder), read_whole_number("step", step, 0)
     tensors = {
         name: {
             "dtype": dtype,

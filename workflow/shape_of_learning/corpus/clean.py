@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import json
 import logging
+import os
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -105,7 +106,7 @@ def clean(
             _remove_characters(dropped_counts, text_file)
         record = {
             "source": {
-                "file": source.name,
+                "file": os.fsencode(source.name).decode(errors="replace"),
                 "format": format,
                 "bytes": min(source.stat().st_size, first_bytes or source.stat().st_size),
                 "sha256": digest.hexdigest(),

@@ -268,6 +268,8 @@ def _read_file_or_checkpoint(model: str | Path, request: Request) -> tuple[Any, 
     """Read a file of vectors, or load a model; return a request with its name, and with its groups or tokenizer."""
     if not is_vector_file(str(model)):
         return load_checkpoint(model, request)
+    if request.revision != "main":
+        raise InputError(f"{model} holds vectors and has no revision; leave out `revision`")
     vectors, groups = read_vectors(str(model))
     if request.groups is not None:
         groups = request.groups

@@ -307,8 +307,11 @@ def preserve_model(loaded_model: LoadedModel) -> Iterator[None]:
             for mapping, copy in copies:
                 _restore_mapping(mapping, copy)
             torch.set_num_threads(threads)
-            for path, value in rounding.items():
-                find_rounding_settings(path).fp32_precision = value
+            for path, value in rounding.items():  # each part after the one that contains it
+                part = find_rounding_settings(path)
+                part.fp32_precision = "none"  # follows that one
+                if part.fp32_precision != value:
+                    part.fp32_precision = value
             for key, value in reduction_settings.items():
                 setattr(matmul, key, value)
 

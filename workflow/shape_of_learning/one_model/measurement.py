@@ -75,10 +75,13 @@ class MeasurementResult:
     model : MeasuredModel
     curves : list of (MeasuredSeries, CheckpointValues)
         One for each measure.
+    windows : int
+        The number of windows of the text, or of groups of vectors.
     """
 
     model: MeasuredModel
     curves: list[tuple[MeasuredSeries, CheckpointValues]]
+    windows: int
 
     @property
     def estimates(self) -> list[list[object]]:
@@ -105,9 +108,19 @@ class MeasurementResult:
         -------
         list of dict
             The columns of ``tables/changes.csv``, and ``suspect`` and ``reason`` of either checkpoint. Layers are
-            compared if both models have the same number of layers; means over blocks in any case.
+            compared if both models have the same layers; means over blocks in any case.
+
+        Raises
+        ------
+        InputError
+            If the numbers of windows differ, so that they cannot be paired.
         """
-        has_equal_layers = self.model.layers == other.model.layers
+        if self.windows != other.windows:
+            raise InputError(
+                f"`{self.label}` has {self.windows} windows and `{other.label}` {other.windows}, but a difference is "
+                "of the same windows; give both the same texts, without `window_tokens`"
+            )
+        has_equal_layers = [*self.curves[0][1].layers] == [*other.curves[0][1].layers]
         rows = []
         for (curve, values), (_, other_values) in zip(self.curves, other.curves, strict=True):
             pair = [
@@ -351,7 +364,7 @@ def measure_states(
         states[0].shape[-1],
     )
     _warn_of_undefined_values(model, [values for _, values in curves])
-    return MeasurementResult(model, curves)
+    return MeasurementResult(model, curves, protocol.windows)
 
 
 def require_layers(measures: Sequence[Measure], layers: Iterable[int]) -> None:

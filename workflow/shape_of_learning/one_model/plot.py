@@ -16,6 +16,7 @@ from shape_of_learning.figures.output import Drawing
 from shape_of_learning.figures.style import use_theme
 from shape_of_learning.figures.tables import select_layers
 from shape_of_learning.metrics.registry import find_measure
+from shape_of_learning.one_model.options import UNKNOWN_TEXT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,11 +70,10 @@ def plot(
     if len(names) != 1:
         raise InputError(f"`ax` has room for one measure; choose one of {', '.join(names)}")
     rows = select_layers(inputs)
-    draw_models(ax, rows, "layer", inputs.models)
+    lines = draw_models(ax, rows, "layer", inputs.models)
     ax.set(xlabel="Layer", ylabel=inputs.measures[0].label)
     if len(inputs.models) > 1:
-        labels = [model.label for model in inputs.models]
-        ax.legend([line for line in ax.get_lines() if line.get_label() in labels], labels)
+        ax.legend(lines, [line.get_label() for line in lines])
     return ax
 
 
@@ -124,11 +124,12 @@ def make_inputs(table: "pd.DataFrame", measures: Sequence[str]) -> FigureInputs:
         if column in table
     }
     drawn_measures = [find_measure(name).configure(name, {}) for name in names]
+    windows = f"{format_counts(table['windows'])} windows"
     place = {"layer": "layer", "depth": "relative depth"}[choose_layer_column(table)]
     return FigureInputs(
         models=models,
         measures=make_drawn_measures(drawn_measures),
         caption=f"Measures of {', '.join(model.label for model in models)} by {place}.",
         tables={"estimates": table.astype(kinds), **tables},
-        sample=f"{format_counts(table['windows'])} windows" + (f" of {text}" if text else ""),
+        sample="" if text == UNKNOWN_TEXT else " of ".join(filter(None, (windows, text))),
     )

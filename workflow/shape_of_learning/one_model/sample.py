@@ -80,6 +80,9 @@ def prepare_sample(
     _refuse_encoder_with_decoder(loaded_model)
     for adapter, kind in loaded_model.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
+    threads = (
+        torch.get_num_threads()
+    )  # a forward pass takes one, and several window batches run at once
     forward = ForwardPass(loaded_model.choose_callable(), None, last_layer=AFTER)
     context = forward.find_context()
     limit = None if context is None else context - loaded_model.virtual_tokens
@@ -111,7 +114,7 @@ def prepare_sample(
         layers=len(states) - 1,
         widths=[state.shape[-1] for state in states],
         # All threads share the hooks of a wrapped model.
-        threads=1 if loaded_model.is_wrapped else torch.get_num_threads(),
+        threads=1 if loaded_model.is_wrapped else threads,
         batch_size=request.batch_size,
     )
 

@@ -24,7 +24,7 @@ from shape_of_learning.metrics.measure_entry import (
 )
 from shape_of_learning.metrics.registry import find_measure, list_measure_names
 from shape_of_learning.plan.run import Run, thin_checkpoints
-from shape_of_learning.plan.settings import Measurement, Settings, choose_measures
+from shape_of_learning.plan.settings import RUN_TEXTS, Measurement, Settings, choose_measures
 from shape_of_learning.validation import make_unknown_name_error
 
 # The choices that are not estimators.
@@ -192,7 +192,7 @@ class SpecificationGrid:
 
 def _check_samples(settings: Settings) -> None:
     choices, measurement = settings.choices, settings.measurement
-    text_names = ("own", "resampled", *settings.corpus.sources)
+    text_names = (*RUN_TEXTS, *settings.corpus.sources)
     for text in choices.text:
         if text not in text_names:
             raise make_unknown_name_error(

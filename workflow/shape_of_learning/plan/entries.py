@@ -510,6 +510,10 @@ class HubEntry(Entry):
             raise make_validation_error(
                 "has a `tokenizer` that is not the name of a repository; write `organisation/name`"
             )
+        if training and self.revision is not None:
+            raise make_validation_error(
+                "has `revision` beside `training`, which names revisions itself; remove it"
+            )
         if training and training.steps is None and training.checkpoints is None:
             raise make_validation_error("needs `training.steps` or `training.checkpoints`")
         if training and (training.steps is None) != (training.revision is None):

@@ -244,10 +244,10 @@ def require_target(run: Run, target: str) -> None:
     for notice in run.notices:
         if notice.target == target:
             raise InputError(f"{notice}; correct key `models` or `figures.{target}`")
-    raise InputError(
-        f"{target} belongs to the paper `{run.find_paper(target).name}`; name the paper in key "
-        f"`papers`, or its models in keys `models` and `figures.{target}`"
-    )
+    remedy = "name the paper in key `papers`"
+    if run.settings.papers is None:
+        remedy += f", or its models in keys `models` and `figures.{target}`"
+    raise InputError(f"{target} belongs to the paper `{run.find_paper(target).name}`; {remedy}")
 
 
 def make_explorer_job(run: Run) -> ExplorerJob:

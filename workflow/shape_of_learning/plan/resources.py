@@ -25,6 +25,7 @@ MIN_MB, MARGIN = 1000, 1.2
 # Slow on purpose: an old core, and a network and a file system that other users load.
 CORE_FLOPS, BYTES_PER_SECOND = 2e10, 10e6
 START_MINUTES, CLEANING_MINUTES = 5, 30
+MOST_MINUTES = 7 * 24 * 60  # few clusters let a job run for longer
 REPETITIONS = 1 + GROUPS  # of a measurement: with all windows, and without each group
 EXAMPLE_TOKENS = 128  # of an example of a task, including its padding
 # Assumed for a task whose entry does not limit its examples; SST-2, the largest here, has 67,000 for training.
@@ -42,8 +43,8 @@ class Needs(NamedTuple):
         return attempt * max(MIN_MB, math.ceil(MARGIN * self.memory + SNAKEMAKE_MB))
 
     def runtime(self, attempt: int = 1) -> int:
-        """Minutes of the request: twice those of the job, and those of its start, times the attempt."""
-        return attempt * math.ceil(2 * self.minutes + START_MINUTES)
+        """Minutes of the request: twice those of the job, and those of its start, times the attempt; a week at most."""
+        return min(attempt * math.ceil(2 * self.minutes + START_MINUTES), MOST_MINUTES)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ def estimate_layer(model: Entry, settings: Settings, threads: int, tokens: int =
     Spectra and fits are repeated without each group of windows. In memory: the layer, a few batches as float64, all
     products of a batch or a few matrices of the width, and several lists of neighbours of a batch.
     """
-    work, measurement = Work.make_work(model, settings, tokens), settings.measurement
+    measurement = settings.measurement
+    if not tokens and measurement.sequence != "all":  # one vector of each window
+        tokens = settings.sampling.count_windows(model.shape.hidden_size)
+    work = Work.make_work(model, settings, tokens)
     d, size = work.width, measurement.batch_vectors
     vectors, side, batches = min(work.tokens, 2 * size), min(d, size), max(1, work.tokens // size)
     products = min(8 * vectors**2, PRODUCTS_BYTES) + 32 * vectors * d + 80 * d**2

@@ -398,7 +398,7 @@ class Run:
         If `measurement.estimators` lists a measure of weights, all models have a table of weights.
         """
         if kind == "weights" and any(name in self.weight_measures for name in self.estimators):
-            return list(self.models)
+            return list(self.measured_models)
         readers = self._find_readers(kind)
         return [name for name in self.models if name in readers]
 
@@ -675,7 +675,8 @@ def _set_steps(entries: WrittenEntries, training_steps: Mapping[str, Any]) -> Wr
         file, entry = entries[name]
         content = entry if isinstance(entry, dict) else {}
         default = {"steps": "all"} if {"finetuning", "pretraining"} & content.keys() else {}
-        training = content.get("training") or default
+        training = content.get("training") or {}
+        training = {**default, **training} if isinstance(training, dict) else training
         if not isinstance(training, dict) or "steps" not in training:
             raise InputError(
                 f"configuration key `training_steps.{name}`: the entry in {file} has no "

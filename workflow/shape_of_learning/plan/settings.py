@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, create_model, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, create_model, model_validator
 
 from shape_of_learning.errors import InputError
 from shape_of_learning.files import expand_home
@@ -95,7 +95,7 @@ class Corpus(Section):
         texts by name; see below
     """
 
-    source: Name = "enwik8"
+    source: Annotated[Name, WithJsonSchema({"type": "string"})] = "enwik8"  # or a path
     first_bytes: int | None = Field(None, ge=1, le=10**15)
     alphabet_size: AlphabetSize | None = None
     sources: dict[Name, Source] = {}
@@ -107,6 +107,10 @@ class Corpus(Section):
         if not isinstance(values, dict) or not isinstance(source := values.get("source"), str):
             return values
         sources = values.get("sources") or {}
+        if name := next((name for name in RUN_TEXTS if name in sources), ""):
+            raise make_validation_error(
+                f"has a source `{name}`, which is a text in `choices.text`; rename it"
+            )
         file = expand_home(source)
         if source in sources or not (file.exists() or os.sep in source):
             return values
@@ -116,10 +120,15 @@ class Corpus(Section):
             raise make_validation_error(
                 f"names the source {format_value(source)}, which is {problem}; give the path of a text file"
             )
-        name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "own"
-        entry = {"urls": [str(file.absolute())], "format": "text"}
+        name = re.sub("[^A-Za-z0-9]+", "_", file.stem).strip("_")[:50] or "text"
+        if name in RUN_TEXTS:
+            name = f"{name}_text"
+        entry = {"urls": [str(file)], "format": "text"}
         return {**values, "source": name, "sources": {**sources, name: entry}}
 
+
+# The texts of `choices.text` that are no sources: the windows of the run, and others of the same text.
+RUN_TEXTS = ("own", "resampled")
 
 # Folders of results/. A run cannot have one of these names.
 RESERVED_RUN_NAMES = frozenset(

@@ -53,7 +53,8 @@ def describe_run(job: ProvenanceJob, results: Sequence[Path], crate_file: Path) 
     """
     top = crate_file.parent
     folder = top / "provenance"
-    (folder / "locks").mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "locks", ignore_errors=True)  # an earlier run may have had other models
+    (folder / "locks").mkdir(parents=True)
     snakefile = Path(shutil.copyfile(WORKFLOW / "Snakefile", folder / "Snakefile"))
     digests = write_digests(folder / "outputs.sha256", top, results)
     write_jobs(folder / "jobs.csv", top / "benchmarks")
@@ -114,13 +115,27 @@ def write_jobs(path: Path, benchmarks: Path) -> None:
 
 
 def describe_workflow() -> str:
-    """Describe this checkout: version, commit, and ``-dirty`` if files have changed since the commit."""
+    """Describe this checkout: version, commit, and ``-dirty`` if files have changed since, or code was added."""
     from shape_of_learning import __version__
 
-    options = ("--always", "--dirty", "--abbrev=40", "--exclude=*")
-    git = ("git", "-C", str(WORKFLOW), "describe", *options)
-    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    return f"{__version__}, commit {commit}" if commit else __version__
+    if (
+        Path(_ask_git("rev-parse", "--show-toplevel")) != WORKFLOW.parent
+    ):  # a repository of the user
+        return __version__
+    commit = _ask_git("rev-parse", "HEAD")
+    changes = _ask_git("status", "--porcelain", "--untracked-files=no", "--", ":/")
+    new_code = _ask_git("status", "--porcelain", "--", ".")  # such as a paper of one's own
+    suffix = "-dirty" if changes or new_code else ""
+    return f"{__version__}, commit {commit}{suffix}" if commit else __version__
+
+
+def _ask_git(*arguments: str) -> str:
+    """Return the answer of git about the folder of the workflow; empty if it has none."""
+    command = ("git", "-C", str(WORKFLOW), *arguments)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except FileNotFoundError:  # git is not installed
+        return ""
 
 
 class _Crate(ROCrate):

@@ -109,9 +109,13 @@ def make_topic_task(text: str, *, seed: int, limits: Mapping[str, int], corpus: 
     selected_examples: list[Example] = []
     for split in SPLITS:
         examples = [example for example in all_examples if example.split == split]
-        balanced_examples = _balance_examples(
-            examples, rng, limits.get(split, DEFAULT_LIMITS[split])
-        )
+        limit = limits.get(split, DEFAULT_LIMITS[split])
+        if limit < MIN_EXAMPLES:
+            raise InputError(
+                f"the task `topic` needs {MIN_EXAMPLES} examples of the split `{split}`, but `most.{split}` is "
+                f"{limit}; raise it"
+            )
+        balanced_examples = _balance_examples(examples, rng, limit)
         if len(balanced_examples) < MIN_EXAMPLES:
             raise InputError(
                 f"{corpus} is too short for the task `topic`: it gives {len(balanced_examples)} examples of the split "

@@ -18,7 +18,7 @@ from shape_of_learning.checkpoints.manifest import write_manifest
 from shape_of_learning.embeddings.model import is_memory_exhausted
 from shape_of_learning.embeddings.run import NullStore, SampleRun, StatesInMemory
 from shape_of_learning.errors import InputError, shorten_error
-from shape_of_learning.files import read_rows, write_table
+from shape_of_learning.files import expand_home, read_rows, write_table
 from shape_of_learning.machine import count_cores
 from shape_of_learning.metrics.measure_entry import AFTER
 from shape_of_learning.metrics.tidy import ESTIMATE_COLUMNS
@@ -41,6 +41,7 @@ from shape_of_learning.one_model.sample import (
     warn_of_small_batch,
 )
 from shape_of_learning.training.alerts import BandAlert
+from shape_of_learning.validation import read_whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +145,8 @@ class ShapeProbe:
         self._measures = find_measures(measures)
         self.measures = tuple(measure.name for measure in self._measures)
         self.layers = None if layers is None else read_layer_numbers(layers)
-        self.bands, self.table, self.name = _check_bands(bands or {}), Path(table), name
+        self.bands, self.name = _check_bands(bands or {}), name
+        self.table = expand_home(str(table))
         banded_measures = {key.partition(LAYER_MARK)[0] for key in self.bands}
         if unknown := banded_measures - set(self.measures):
             raise InputError(
@@ -156,7 +158,7 @@ class ShapeProbe:
         if not isinstance(name, str):
             raise InputError(f"`name` is {name!r:.80}; give text")
         if window_tokens is not None:
-            window_tokens = _read_whole_number("window_tokens", window_tokens, 1)
+            window_tokens = read_whole_number("window_tokens", window_tokens, 1)
         self._request = Request(window_tokens=window_tokens)
         if self.table.is_dir():
             raise InputError(f"`table` is the folder {table}; name a file")
@@ -199,7 +201,7 @@ class ShapeProbe:
         InputError
             If the step is not a whole number from 0 on; and at the first call, as in :meth:`check`.
         """
-        step = _read_whole_number("step", step, 0)
+        step = read_whole_number("step", step, 0)
         values = self.measure(model, step)
         self.report_left_bands(values, step)
         return values
@@ -435,7 +437,7 @@ class ShapeCallback(TrainerCallback):
                 f"the first of two arguments is a {type(trainer).__name__}; give a trainer and texts, or texts alone, "
                 "and name other arguments, such as `tokenizer=`"
             )
-        self.every = _read_whole_number("every", every, 1)
+        self.every = read_whole_number("every", every, 1)
         self._trainer, self._is_on_all_ranks, self._prefix = trainer, False, SHAPE
         self.manifest = manifest
         if tokenizer is None and trainer is not None:
@@ -493,17 +495,6 @@ class ShapeCallback(TrainerCallback):
             state.log_history.append({**logged_values, "step": state.global_step})
         # A tracker gives an alert the step of the latest values, so these must come first.
         self.probe.report_left_bands(values, state.global_step)
-
-
-def _read_whole_number(key: str, value: Any, minimum: int) -> int:
-    """Return a whole number of Python, NumPy or PyTorch; InputError if it is not whole, or less than `minimum`."""
-    try:
-        number = value.item() if hasattr(value, "item") else value
-        if int(number) == number >= minimum:
-            return int(number)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises several
-        pass
-    raise InputError(f"`{key}` is {value!r:.80}; give a whole number from {minimum} on")
 
 
 def _check_bands(bands: Any) -> dict[str, tuple[float, float]]:
