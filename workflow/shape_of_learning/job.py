@@ -18,6 +18,8 @@ from shape_of_learning.errors import (
 
 logger = logging.getLogger("shape_of_learning")
 
+RESERVE = 2**20  # bytes, freed when memory is exhausted, so that a sentence can be written
+
 
 @contextmanager
 def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
@@ -28,6 +30,7 @@ def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     """
     # `sys.exit` raises an exception, during which `atomic_write` removes partial files.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    reserve = bytearray(RESERVE)
     try:
         _configure_logging(Path(log), console)
         hide_bars()
@@ -35,6 +38,7 @@ def run_job(log: str, *, console: int = logging.WARNING) -> Iterator[None]:
     except InputError as error:
         _fail(str(error))
     except Exception as error:
+        reserve.clear()
         if sentence := explain_failure(error):
             _fail(sentence)
         if not isinstance(error, OSError):
@@ -54,6 +58,7 @@ def hide_bars() -> None:
 
 
 def _fail(sentence: str) -> None:
+    logging.raiseExceptions = False  # if a handler fails for lack of memory, the others still write
     logger.error("%s", sentence)
     sys.exit(1)
 
