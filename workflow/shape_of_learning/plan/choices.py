@@ -198,7 +198,8 @@ def _check_samples(settings: Settings) -> None:
             raise make_unknown_name_error(
                 text, text_names, "text", "configuration key `choices.text`"
             )
-    if {"own", source := settings.corpus.source} <= set(choices.text):
+    source = settings.corpus.source
+    if source not in RUN_TEXTS and {"own", source} <= set(choices.text):
         raise InputError(
             f"configuration key `choices.text` names `own` and `{source}`, which are the same windows; remove one"
         )

@@ -107,10 +107,6 @@ class Corpus(Section):
         if not isinstance(values, dict) or not isinstance(source := values.get("source"), str):
             return values
         sources = values.get("sources") or {}
-        if name := next((name for name in RUN_TEXTS if name in sources), ""):
-            raise make_validation_error(
-                f"has a source `{name}`, which is a text in `choices.text`; rename it"
-            )
         file = expand_home(source)
         if source in sources or not (file.exists() or os.sep in source):
             return values
