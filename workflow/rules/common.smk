@@ -4,10 +4,10 @@ RUN (shape_of_learning/plan/run.py) has the models with their checkpoints and me
 claims read. Many rules ask RUN by `ask_plan`, which calls a function with the values of wildcards and ends Snakemake
 with one sentence if the function raises an InputError. Other rules ask RUN in functions of their own.
 
-The `priority` of a rule is 1 for jobs that load weights, 2 for measures of hidden states and null models, and 3 for gathered
-tables, verdicts on checkpoints, and figures. So the first figures are finished long before the last checkpoint is
-measured, and weights and hidden states are measured and removed before the next are written. Trainings and tasks have
-10, since many jobs wait for them. The other rules, such as measure_choices and edit_blocks, have none.
+The `priority` of a rule is 1 for jobs that load weights, 2 for measures of hidden states and null models, and 3 for
+gathered tables, verdicts on checkpoints, and figures. So the first figures are finished long before the last checkpoint
+is measured, and weights and hidden states are measured and removed before the next are written. Trainings and tasks
+have 10, since many jobs wait for them. The other rules, such as measure_choices and edit_blocks, have none.
 """
 
 import hashlib

@@ -27,8 +27,8 @@ def list_source_files(source):
     return [file] if file is not None and file.is_file() else []
 
 
-def digest_source_file(source):
-    """Digest a source that is a file here, since a file with an older time may have replaced it."""
+def digest_source_files(source):
+    """Digest a source that is a file here, since a file with an older time may replace it."""
     return [remember_sha256(Path(file)) for file in list_source_files(source)]
 
 
@@ -78,7 +78,7 @@ rule fetch_corpus:
         shared=name_pinned_source,
     params:
         job=ask_job(make_source_job, "source"),
-        content=ask_plan(digest_source_file, "source"),
+        content=ask_plan(digest_source_files, "source"),
     script:
         "../scripts/fetch_corpus.py"
 

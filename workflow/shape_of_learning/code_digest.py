@@ -10,9 +10,8 @@ import shape_of_learning
 from shape_of_learning.errors import InputError
 
 LIBRARY = "shape_of_learning"
-HOME: dict[str, str] = vars(shape_of_learning)[
-    "_HOME"
-]  # a public name of the library -> its module
+# A public name of the library -> the module that defines it.
+HOME: dict[str, str] = vars(shape_of_learning)["_HOME"]
 WORKFLOW = Path(__file__).resolve().parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

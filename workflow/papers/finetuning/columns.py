@@ -1,6 +1,6 @@
 """The columns of the tables that describe the checkpoints of a fine-tuning on the texts of its task."""
 
-ELONGATED = 10  # an elongated direction has this many times the median eigenvalue of the layer at the first step
+ELONGATED = 10  # an elongated direction has more than this many times the layer's median eigenvalue at the first step
 CHECKPOINT = ("model", "revision", "step", "sample")
 # Name of a table -> its columns.
 TASK_COLUMNS = {

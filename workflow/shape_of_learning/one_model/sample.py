@@ -80,9 +80,8 @@ def prepare_sample(
     _refuse_encoder_with_decoder(loaded_model)
     for adapter, kind in loaded_model.adapters.items():
         logger.info("%s is measured with its adapter `%s` (%s)", name, adapter, kind)
-    threads = (
-        torch.get_num_threads()
-    )  # a forward pass takes one, and several window batches run at once
+    # Read before the forward pass takes one for itself; so many window batches run at once.
+    threads = torch.get_num_threads()
     forward = ForwardPass(loaded_model.choose_callable(), None, last_layer=AFTER)
     context = forward.find_context()
     limit = None if context is None else context - loaded_model.virtual_tokens

@@ -1,6 +1,6 @@
 """Plan the specifications under which claims are judged, from section ``choices`` of the configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -141,15 +141,7 @@ class SpecificationGrid:
         estimator can be replaced by the others of its family. If the claim names several estimators of a family, only
         the parameters of each are a choice.
         """
-        fixed_choices = {
-            name
-            for name in CHOICE_NAMES
-            if all(name in measure.rows for measure in measures.values())
-        }
-        if all(measure.family in WHOLE for measure in measures.values()):
-            fixed_choices.add("batch_share")
-        if not any(measure.family == "dimension" for measure in measures.values()):
-            fixed_choices.add("same_window")
+        fixed_choices = find_fixed_choices(measures.values())
         if claim.of_blocks or all(measure.first_layer == 1 for measure in measures.values()):
             fixed_choices.add("average_over")
         choices, decided_by = dict(self.rows), {}
@@ -209,6 +201,18 @@ def _check_samples(settings: Settings) -> None:
             f"configuration key `choices.batch_share` has {share:g}, which makes batches of {smallest:.0f} "
             f"vectors, but the neighbour search looks for {neighbours} others (`measurement.neighbours`); raise it"
         )
+
+
+def find_fixed_choices(measures: Collection[Measure]) -> set[str]:
+    """Find the choices of rows, batches and neighbours that change none of these measures."""
+    fixed_choices = {
+        name for name in CHOICE_NAMES if all(name in measure.rows for measure in measures)
+    }
+    if all(measure.family in WHOLE for measure in measures):
+        fixed_choices.add("batch_share")
+    if not any(measure.family == "dimension" for measure in measures):
+        fixed_choices.add("same_window")
+    return fixed_choices
 
 
 def _list_options(options: Sequence[Any], run_option: str) -> list[str]:
@@ -333,16 +337,11 @@ class RunGrid:
             reductions.append(
                 f"{self.run.settings.choices.checkpoints} checkpoints of a model at most"
             )
-        measures = grid.measures.values()
-        for name, option in self.grid.run_options.items():
-            is_fixed = all(name in measure.rows for measure in measures) or (
-                name == "same_window" and all(m.family != "dimension" for m in measures)
-            )
-            if (
-                name not in ("windows_share", "batch_share")
-                and first[name] != option
-                and not is_fixed
-            ):
+        options = self.grid.run_options
+        decisive_names = options.keys() - {"windows_share", "batch_share"}
+        decisive_names -= find_fixed_choices(grid.measures.values())
+        for name in options:
+            if name in decisive_names and first[name] != options[name]:
                 reductions.append(f"{format_choice(name)}: {format_option(name, first[name])}")
         return " and ".join(reductions)
 
