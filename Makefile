@@ -36,7 +36,7 @@ showcase: $(ENVIRONMENT)/workflow
 # Estimators of the intrinsic dimension on hidden states whose dimension is known, about ten minutes of CPU time. DADApy
 # needs other versions of its dependencies, so it has an environment of its own.
 benchmark-truth: $(ENVIRONMENT)/test $(ENVIRONMENT)-dadapy/complete
-	PYTHONPATH=workflow python -m benchmarks.truth $(ENVIRONMENT)-dadapy/bin/python
+	python -m benchmarks.truth $(ENVIRONMENT)-dadapy/bin/python
 
 $(ENVIRONMENT)-dadapy/complete:
 	$(PYTHON) -m venv $(ENVIRONMENT)-dadapy
@@ -97,17 +97,17 @@ docs: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 
 # Write the parts of the reference that come from the code, and the schemas for editors.
 reference: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow python docs/write_configuration.py
+	python docs/write_configuration.py
 
 # The page on the run of `make showcase`, whose verdicts, captions and images are kept in docs/showcase/.
 docs/showcase.md: $(ENVIRONMENT)/workflow
-	PYTHONPATH=workflow python docs/write_showcase.py
+	python docs/write_showcase.py
 
 lint: $(ENVIRONMENT)/workflow $(ENVIRONMENT)/test
 	ruff check .
 	ruff format --check .
 	snakefmt --check Snakefile workflow
-	PYTHONPATH=workflow python docs/write_configuration.py --check
+	python docs/write_configuration.py --check
 	hadolint envs/Dockerfile
 	mypy
 	MYPYPATH=workflow mypy tests/typing
@@ -138,18 +138,14 @@ $(ENVIRONMENT)/workflow: envs/pip/torch.txt envs/pip/workflow.txt $(ENVIRONMENT)
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/pip/torch.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/workflow.txt
-	# Snakemake finds its logger by the name of a folder there.
-	ln -sfn "$(CURDIR)/workflow/snakemake_logger_plugin_shape" \
-		"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
-	$(BIN)/python envs/make_importable.py
-	printf '#!/bin/sh\nPYTHONPATH="%s/workflow" exec "%s/python" -m shape_of_learning "$$@"\n' \
-		"$(CURDIR)" "$(CURDIR)/$(BIN)" > $(BIN)/shape-of-learning && chmod +x $(BIN)/shape-of-learning
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m compileall -q workflow # else each of many short jobs may compile the library
 	touch $@
 
 $(ENVIRONMENT)-slurm/complete: envs/pip/slurm.txt $(ENVIRONMENT)/workflow
 	$(PYTHON) -m venv $(ENVIRONMENT)-slurm
 	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/slurm.txt
+	$(ENVIRONMENT)-slurm/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	for folder in $(ENVIRONMENT)-slurm/lib/python*/site-packages; do \
 		$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$folder/workflow.pth; done
 	touch $@

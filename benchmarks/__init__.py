@@ -1,1 +1,1 @@
-"""Measurements that docs/ states: speed, coverage, wrong verdicts. `PYTHONPATH=workflow python -m benchmarks.NAME`."""
+"""Measurements that docs/ states: speed, coverage, wrong verdicts. `python -m benchmarks.NAME`."""

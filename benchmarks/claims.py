@@ -1,6 +1,6 @@
 """Measure how often each claim is decided at the published effect, and how often wrongly where it is false.
 
-    PYTHONPATH=workflow python -m benchmarks.claims 300
+    python -m benchmarks.claims 300
 
 prints the table of docs/explanation/statistics.md, a row for each claim. *Supported* is the share of simulations that
 support the claim at the published effect (an approximate effect where a figure has no numbers), with the given standard

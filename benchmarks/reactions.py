@@ -1,7 +1,7 @@
 """Measure two fine-tunings that others published, for the paper on fine-tuning, on chemical reactions.
 
     pip install --no-deps rxnfp==0.1.0
-    PYTHONPATH=workflow python -m benchmarks.reactions FOLDER
+    python -m benchmarks.reactions FOLDER
 
 The package (MIT) has a BERT of 12 blocks of 256, pretrained on reactions, and two models that began with it and learned
 the class of a reaction. They are measured as a fine-tuning of this workflow is, on reactions that are written here:

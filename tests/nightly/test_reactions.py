@@ -23,7 +23,7 @@ def measured_reactions(tmp_path_factory):
         [sys.executable, "-m", "benchmarks.reactions", folder / "reactions"],
         check=True,
         cwd=REPOSITORY,
-        env={"PYTHONPATH": f"workflow:{folder / 'packages'}", "HOME": str(folder)},
+        env={"PYTHONPATH": str(folder / "packages"), "HOME": str(folder)},
         capture_output=True,
         text=True,
     ).stdout

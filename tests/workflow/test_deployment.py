@@ -1,11 +1,12 @@
 """The workflow as a module of another workflow, by the path of a clone, and in an image."""
 
+import shutil
 from pathlib import Path
 
 import tiny_runs
 from checkouts import Checkout, check_out
 
-DRY = ("--cores", "2")
+CORES = ("--cores", "2")
 SNAKEFILE = """
 configfile: "demo.yaml"
 module shape:
@@ -26,20 +27,34 @@ def test_a_deployed_module_is_planned_as_a_clone_and_its_own_entries_go_first(tm
     )
     demo = (clone.folder / "config/demo.yaml").read_text()  # missing keys have their defaults
     (deployment.folder / "demo.yaml").write_text(demo)
-    planned_jobs = clone.plan_jobs("--configfile", "config/demo.yaml", *DRY)
-    assert deployment.plan_jobs(*DRY) == planned_jobs
+    planned_jobs = clone.plan_jobs("--configfile", "config/demo.yaml", *CORES)
+    assert deployment.plan_jobs(*CORES) == planned_jobs
     deployment.write("config/models/own.yaml", {"demo-decoder": tiny_runs.MODEL})
     deployment.write(
         "demo.yaml", {"models": ["demo-decoder"], "corpus": {"source": "python_topics"}}
     )
-    output = deployment.snakemake(*DRY, "--dry-run")
+    output = deployment.snakemake(*CORES, "--dry-run")
     assert "/demo-decoder/step1" in output
     assert "/demo-decoder/step128" not in output
 
 
+def test_jobs_run_the_code_of_their_clone_where_other_code_is_installed(tmp_path: Path):
+    clone = check_out(tmp_path / "clone")
+    tiny_runs.set_up(clone)
+    library = shutil.copytree(
+        clone.folder / "workflow/shape_of_learning", tmp_path / "installed/shape_of_learning"
+    )
+    (library / "corpus/clean.py").write_text("raise ImportError('other code')\n")
+    text = "results/corpus/export/text.txt"
+    clone.snakemake(
+        "--configfile", "tiny.yaml", *CORES, text, environment={"PYTHONPATH": str(library.parent)}
+    )
+    assert (clone.folder / text).stat().st_size > 0
+
+
 def test_the_same_jobs_are_planned_in_an_image(tmp_path: Path):
     clone = check_out(tmp_path / "clone")
-    demo = ("--configfile", "config/demo.yaml", *DRY)
+    demo = ("--configfile", "config/demo.yaml", *CORES)
     planned_in_image = clone.plan_jobs("--snakefile", "workflow/containerized.smk", *demo)
     planned_jobs = clone.plan_jobs(*demo)
     assert planned_in_image.pop("everything") == planned_jobs.pop("all") == 1

@@ -11,6 +11,7 @@ have 10, since many jobs wait for them. The other rules, such as measure_choices
 """
 
 import hashlib
+import os
 import re
 import sys
 from difflib import get_close_matches
@@ -42,6 +43,11 @@ from shape_of_learning.plan.settings import RESERVED_RUN_NAMES
 from shape_of_learning.validation import make_unknown_name_error
 
 WORKFLOW = Path(shape_of_learning.__file__).parents[1]
+
+# In the path that Snakemake gives to jobs, an installed copy of the library would come first.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(WORKFLOW), os.environ.get("PYTHONPATH")])
+)
 
 
 # --- The run ----------------------------------------------------------------------------------------

@@ -19,12 +19,9 @@ def check_configfiles(arguments: Sequence[str]) -> None:
     if not options.configfile:
         return
     modules = {*sys.modules}
-    library = str(Path(__file__).resolve().parents[1])
-    sys.path.insert(0, library)
     try:
         refuse_unreadable(options.configfile)
     finally:  # the run may use the workflow and the library of another clone
-        sys.path.remove(library)
         for name in {*sys.modules} - modules:
             if name.partition(".")[0] == "shape_of_learning":
                 del sys.modules[name]
