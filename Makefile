@@ -133,8 +133,8 @@ $(ENVIRONMENT)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'
 	$(PYTHON) -m venv $(ENVIRONMENT)
 
-# These files record that an installation is complete and as new as the list it followed.
-$(ENVIRONMENT)/workflow: envs/pip/torch.txt envs/pip/workflow.txt $(ENVIRONMENT)/bin/pip
+# These files record that an installation is complete and as new as the files it followed.
+$(ENVIRONMENT)/workflow: envs/pip/torch.txt envs/pip/workflow.txt pyproject.toml $(ENVIRONMENT)/bin/pip
 	@echo "Installing the workflow's dependencies into $(ENVIRONMENT) (a few minutes the first time)"
 	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/pip/torch.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r envs/pip/workflow.txt

@@ -276,7 +276,7 @@ def test_an_audit_of_a_missing_target_is_refused_and_no_hub_is_named(place, monk
 
 def start_command(*arguments, **options):
     """Start the command in a process."""
-    environment = {**os.environ, **options.pop("env", {})}
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW), **options.pop("env", {})}
     program = [sys.executable, "-m", "shape_of_learning", *map(str, arguments)]
     return subprocess.Popen(program, env=environment, text=True, **options)
 

@@ -207,7 +207,8 @@ def test_memory_does_not_grow_with_a_text(tmp_path, format, size):
         source = tmp_path / f"{megabytes}"
         source.write_bytes(content)
         command = (sys.executable, "-c", MEMORY, source, tmp_path / "text", format, str(size))
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "workflow")}
+        run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         kilobytes.append(int(run.stdout))
     assert kilobytes[1] - kilobytes[0] < 7_000  # kB
 

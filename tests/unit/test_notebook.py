@@ -45,6 +45,7 @@ def notebook() -> NotebookNode:
 
 
 def test_running_the_notebook_reproduces_its_saved_output(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[2] / "workflow"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     new_notebook = nbformat.from_dict(notebook)
     NotebookClient(

@@ -477,7 +477,14 @@ def test_a_wrong_command_says_why_and_exits_as_documented(tmp_path, checkpoint):
 @pytest.mark.long
 def test_the_example_trains_a_model_and_leaves_a_table(tmp_path):
     script = Path(__file__).parents[2] / "docs/examples/watch_a_training.py"
-    subprocess.run([sys.executable, script, "shape.csv"], cwd=tmp_path, check=True, timeout=300)
+    environment = {**os.environ, "PYTHONPATH": str(script.parents[2] / "workflow")}
+    subprocess.run(
+        [sys.executable, script, "shape.csv"],
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+        timeout=300,
+    )
     table = pd.read_csv(tmp_path / "shape.csv")
     assert list(table["step"].unique()) == [0, 20, 40, 60]
     sizes = table["estimator"].isin(["mean_norm", "largest_coordinate", "kurtosis"])

@@ -1,6 +1,7 @@
 """The template that shows a page of Markdown in a report, rendered as Snakemake does."""
 
 import html
+import os
 import re
 import subprocess
 import sys
@@ -110,6 +111,7 @@ def test_a_script_in_a_label_stays_text_in_a_report_and_reaches_the_job(tmp_path
             subprocess.run(
                 [sys.executable, "-m", "snakemake", "--quiet", "all", *arguments],
                 cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(TEMPLATE.parents[1])},
                 check=True,
             )
         assert (folder / "x.txt").read_text() == label

@@ -231,6 +231,7 @@ def test_the_command_stops_a_pattern_without_end(checkpoint):
         command = [sys.executable, "-m", "shape_of_learning", "measure", str(checkpoint)]
         process = subprocess.run(
             [*command, "--text", str(checkpoint.parent / "text.txt"), "--windows", "40"],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")},
             capture_output=True,
             text=True,
             timeout=100,

@@ -34,7 +34,7 @@ def snakemake(tmp_path):
         return subprocess.run(
             [sys.executable, "-m", "snakemake", "--cores", "1", *options],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PYTHONPATH": str(WORKFLOW), "PYTHONHASHSEED": "0"},
             capture_output=True,
             text=True,
         )

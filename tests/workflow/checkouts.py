@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,16 @@ class Checkout:
     def find_partial_files(self) -> list[Path]:
         """Find files that an interrupted job leaves beside final names."""
         return [path for path in self.folder.rglob(".*.partial*") if ".venv" not in path.parts]
+
+
+def make_environment(folder: Path) -> Path:
+    """Make an environment that has all packages of this one; return the folder for further packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    paths = {"base": str(folder), "platbase": str(folder)}
+    packages = Path(sysconfig.get_path("purelib", "venv", paths))
+    ours = sysconfig.get_path("purelib")
+    (packages / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})")
+    return packages
 
 
 def check_out(folder: Path) -> Checkout:

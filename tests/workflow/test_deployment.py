@@ -3,8 +3,10 @@
 import shutil
 from pathlib import Path
 
+import snakemake
+
 import tiny_runs
-from checkouts import Checkout, check_out
+from checkouts import Checkout, check_out, make_environment
 
 CORES = ("--cores", "2")
 SNAKEFILE = """
@@ -46,10 +48,23 @@ def test_jobs_run_the_code_of_their_clone_where_other_code_is_installed(tmp_path
     )
     (library / "corpus/clean.py").write_text("raise ImportError('other code')\n")
     text = "results/corpus/export/text.txt"
-    clone.snakemake(
-        "--configfile", "tiny.yaml", *CORES, text, environment={"PYTHONPATH": str(library.parent)}
-    )
+    path = f"{library.parent}:{clone.folder / 'workflow'}"
+    clone.snakemake("--configfile", "tiny.yaml", *CORES, text, environment={"PYTHONPATH": path})
     assert (clone.folder / text).stat().st_size > 0
+
+
+def test_an_environment_that_jobs_cannot_use_is_refused_before_the_run(tmp_path: Path):
+    clone = check_out(tmp_path / "clone")
+    environment = tmp_path / "an environment"
+    packages = make_environment(environment)
+    run = Checkout(clone.folder, environment / "bin/python")
+    output = run.snakemake(*CORES, "--dry-run", succeeds=False)
+    assert f"cannot start jobs by {environment}/bin/python" in output
+    # Jobs in conda have another Python. They look for packages beside Snakemake.
+    (packages / "snakemake").symlink_to(Path(snakemake.__file__).parent)
+    (packages / "shape_of_learning").mkdir()
+    output = run.snakemake(*CORES, "--dry-run", "--use-conda", succeeds=False)
+    assert f"run the code of {packages}/shape_of_learning instead of" in output
 
 
 def test_the_same_jobs_are_planned_in_an_image(tmp_path: Path):

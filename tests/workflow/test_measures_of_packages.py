@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import h5py
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import tiny_runs
-from checkouts import Checkout
+from checkouts import Checkout, make_environment
 
 PACKAGE = {
     "pyproject.toml": """
@@ -72,10 +71,7 @@ ESTIMATORS = [*OURS, "intra_window_cosine", "gap", "moved", "norm_before"]
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with our packages and the user's package."""
     environment, source = (tmp_path_factory.mktemp("more") / name for name in ("env", "source"))
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    paths = {"base": str(environment), "platbase": str(environment)}
-    packages = Path(sysconfig.get_path("purelib", "venv", paths))
-    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    packages = make_environment(environment)
     source.mkdir()
     for name, content in PACKAGE.items():
         (source / name).write_text(content)

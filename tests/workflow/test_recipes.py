@@ -5,15 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
 import yaml
 
-from checkouts import REPOSITORY, Checkout, check_out
+from checkouts import REPOSITORY, Checkout, check_out, make_environment
 from test_own_training import RUN, train
 from tiny_models import save_tiny_model
 
@@ -40,9 +38,7 @@ RECIPE_OUTPUTS = {
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment like that of `make demo`, with the packages of the tests."""
     folder = tmp_path_factory.mktemp("environment") / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    packages = Path(sysconfig.get_path("purelib", "venv", {"base": folder, "platbase": folder}))
-    (packages / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    make_environment(folder)
     for name in ("pip", "snakemake"):
         program = folder / f"bin/{name}"
         program.write_text(f'#!/bin/sh\nexec {folder}/bin/python -m {name} "$@"\n')
@@ -74,7 +70,7 @@ def follow(page: str, folder: Path, environment: Path) -> None:
 def measured_clone(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Path:
     """A clone with tiny defaults, in which the first recipe has measured a user's model."""
     clone = check_out(tmp_path_factory.mktemp("recipes") / "clone")
-    for name in ("Snakefile", "Makefile", "profiles"):
+    for name in ("Snakefile", "Makefile", "profiles", "pyproject.toml"):
         shutil.copy2(REPOSITORY / name, clone.folder / name, follow_symlinks=False)
     (clone.folder / ".venv").symlink_to(environment)
     defaults = yaml.safe_load((clone.folder / "config/config.yaml").read_text())

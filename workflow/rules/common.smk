@@ -13,14 +13,24 @@ have 10, since many jobs wait for them. The other rules, such as measure_choices
 import hashlib
 import os
 import re
+import shlex
 import sys
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
+import snakemake
 from snakemake.logging import logger
+from snakemake.settings.types import DeploymentMethod
 
-import shape_of_learning
+# This library comes first in the path of the plan, and by PYTHONPATH in that of jobs, even where another copy is
+# installed.
+WORKFLOW = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).absolute().parent
+sys.path.insert(0, str(WORKFLOW))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(WORKFLOW), os.environ.get("PYTHONPATH")])
+)
+
 from shape_of_learning.code_digest import digest_code
 from shape_of_learning.errors import InputError, escape_controls
 from shape_of_learning.files import read_yaml
@@ -42,14 +52,6 @@ from shape_of_learning.plan.series import is_closed
 from shape_of_learning.plan.settings import RESERVED_RUN_NAMES
 from shape_of_learning.validation import make_unknown_name_error
 
-WORKFLOW = Path(shape_of_learning.__file__).parents[1]
-
-# In the path that Snakemake gives to jobs, an installed copy of the library would come first.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(WORKFLOW), os.environ.get("PYTHONPATH")])
-)
-
-
 # --- The run ----------------------------------------------------------------------------------------
 
 
@@ -64,6 +66,26 @@ def exit_on_input_error(function, *arguments, **options):
         return function(*arguments, **options)
     except InputError as error:
         raise SystemExit(f"ERROR: {error}") from None
+
+
+def require_environment():
+    """Refuse a copy of the library that jobs would import, and a Python that Snakemake cannot start."""
+    settings = workflow.deployment_settings
+    if settings and DeploymentMethod.CONDA in settings.deployment_method:
+        # Jobs in conda do not inherit PYTHONPATH, and look beside Snakemake first.
+        copy = Path(snakemake.__file__).parents[1] / "shape_of_learning"
+        if copy.exists():
+            raise InputError(
+                f"jobs would run the code of {copy} instead of {WORKFLOW}; install this clone in its place: "
+                f"`python -m pip install --no-deps --editable {shlex.quote(str(WORKFLOW.parent))}`"
+            )
+        return
+    # Snakemake writes the path of Python without quotes into a command of the shell.
+    if re.search(r"[^\w@%+=:,./~-]", sys.executable):
+        raise InputError(
+            f"Snakemake cannot start jobs by {sys.executable}, since its path has a blank or a character of the "
+            "shell; clone into another folder, and give the command again there"
+        )
 
 
 def plan_run(settings):
@@ -83,6 +105,7 @@ def plan_run(settings):
 
 
 hide_bars()  # the plan may import libraries that show progress bars
+exit_on_input_error(require_environment)
 RUN: Run = exit_on_input_error(plan_run, config)
 SETTINGS = RUN.settings
 MODELS = RUN.models

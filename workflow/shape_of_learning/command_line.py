@@ -398,22 +398,13 @@ def doctor() -> None:
 
         from shape_of_learning.checkpoints import hub
 
-        packages = (
-            "shape-of-learning",
-            "torch",
-            "transformers",
-            "huggingface-hub",
-            "numpy",
-            "scipy",
-        )
         _print_fact("python", f"{platform.python_version()} on {platform.platform()}")
-        for name in packages:
+        _print_fact("shape-of-learning", f"{__version__} in {Path(__file__).parent}")
+        for name in ("torch", "transformers", "huggingface-hub", "numpy", "scipy"):
             try:
                 _print_fact(name, metadata.version(name))
             except metadata.PackageNotFoundError:
-                is_ours = name == packages[0]  # `make demo` uses it from the clone
-                words = f"{__version__}, used from {Path(__file__).parent}"
-                _print_fact(name, words if is_ours else "not installed")
+                _print_fact(name, "not installed")
         try:
             question = partial(HfApi().model_info, "gpt2")
             hub.ask_hub(question, "gpt2", "main", where="doctor", pauses=())

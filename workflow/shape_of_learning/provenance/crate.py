@@ -195,6 +195,8 @@ class _Crate(ROCrate):
     def add_environment(self) -> Entity:
         """Add the packages of this job's environment; the logs of other jobs list their own packages."""
         packages = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+        # The workflow has an entity of its own, with the version of the code that ran.
+        packages.pop("shape-of-learning", None)
         return self.add_entity(
             "#environment",
             "SoftwareApplication",
