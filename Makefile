@@ -130,7 +130,8 @@ clean:
 	rm -rf .snakemake
 
 $(ENVIRONMENT)/bin/pip:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try `make demo PYTHON=python3.11`")'
+	@$(PYTHON) -c 'import os, re, sys; sys.exit(re.search(r"[^\w@%+=:,./~-]", os.getcwd()) and "Snakemake cannot start jobs below a path with a blank or a character of the shell; clone into another folder")'
 	$(PYTHON) -m venv $(ENVIRONMENT)
 
 # These files record that an installation is complete and as new as the files it followed.
