@@ -1,4 +1,4 @@
-"""The workflow as a module of another workflow, by the path of a clone, and in an image."""
+"""The workflow as a module of another workflow, beside other code, in environments that it refuses, and in an image."""
 
 import shutil
 from pathlib import Path
@@ -57,13 +57,13 @@ def test_an_environment_that_jobs_cannot_use_is_refused_before_the_run(tmp_path:
     clone = check_out(tmp_path / "clone")
     environment = tmp_path / "an environment"
     packages = make_environment(environment)
-    run = Checkout(clone.folder, environment / "bin/python")
-    output = run.snakemake(*CORES, "--dry-run", succeeds=False)
+    checkout = Checkout(clone.folder, environment / "bin/python")
+    output = checkout.snakemake(*CORES, "--dry-run", succeeds=False)
     assert f"cannot start jobs by {environment}/bin/python" in output
-    # Jobs in conda have another Python. They look for packages beside Snakemake.
+    # Jobs in conda have a Python of their own, and look for packages beside Snakemake, too.
     (packages / "snakemake").symlink_to(Path(snakemake.__file__).parent)
     (packages / "shape_of_learning").mkdir()
-    output = run.snakemake(*CORES, "--dry-run", "--use-conda", succeeds=False)
+    output = checkout.snakemake(*CORES, "--dry-run", "--use-conda", succeeds=False)
     assert f"run the code of {packages}/shape_of_learning instead of" in output
 
 
